@@ -24,6 +24,7 @@ pub use typemap::{TypePair, typemap};
 pub use write::{Difference, WriteError, apply, differences, write};
 
 use crate::model::{File, ImportMode, Name, Tree};
+use crate::package::PackageName;
 use crate::plan::{Move, Plan, Step};
 use crate::print::Printer;
 use output::{path_of, target_path};
@@ -91,9 +92,14 @@ fn packages(tree: &Tree, reasons: &BTreeMap<Name, UpgradeReason>) -> BTreeMap<Na
 /// Returns the new path and package of a file in the next major.
 fn target(tree: &Tree, file: &File, package: &str) -> Option<Move> {
     let (old, new) = next_version(&file.package)?;
-    let version = (old.to_owned(), new);
     let moves = select::moves_to(tree, file);
     let package = moves.unwrap_or(package).to_owned();
+    // The package to which a file moves may have another version than the next one.
+    let named = PackageName::of(&package).version;
+    let version = (
+        old.to_owned(),
+        named.map_or(new, |version| version.to_string()),
+    );
     let path = match moves {
         Some(_) => path_of(file, &package),
         None => target_path(file, &package, &version),
@@ -107,14 +113,7 @@ fn target(tree: &Tree, file: &File, package: &str) -> Option<Move> {
 
 /// Returns whether a file has no declarations and only re-exports others.
 fn is_shim(tree: &Tree, file: &File) -> bool {
-    let declares = !file.messages.is_empty()
-        || !file.enums.is_empty()
-        || !file.services.is_empty()
-        || tree
-            .extensions
-            .iter()
-            .any(|extension| extension.file == file.id);
-    !declares
+    !tree.declares(file)
         && file
             .imports
             .iter()

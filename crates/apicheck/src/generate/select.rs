@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::bump::{candidates_by_status, frozen_by_status};
 use crate::model::{Cardinality, EnumId, File, FileId, Kind, Message, MessageId, Name, Tree};
+use crate::package::PackageName;
 use crate::plan::text_of;
 
 /// Reason why a type needs the next major.
@@ -21,14 +22,10 @@ pub enum UpgradeReason {
 
 /// Returns the version segment of a package, and the next one: `v3` and `v3alpha` give `v4alpha`.
 pub(super) fn next_version(package: &str) -> Option<(&str, String)> {
+    let name = PackageName::of(package);
+    let version = name.version.filter(|_| name.rest.is_empty())?;
     let last = package.rsplit('.').next()?;
-    let digits: String = last
-        .strip_prefix('v')?
-        .chars()
-        .take_while(char::is_ascii_digit)
-        .collect();
-    let major: u32 = digits.parse().ok()?;
-    Some((last, format!("v{}alpha", major.checked_add(1)?)))
+    Some((last, format!("v{}alpha", version.major.checked_add(1)?)))
 }
 
 /// Returns the name of the next major of a package: `a.v3` gives `a.v4alpha`.

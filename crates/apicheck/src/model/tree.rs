@@ -80,6 +80,14 @@ impl Tree {
         }
     }
 
+    /// Returns whether a file declares anything: a message, an enum, a service or an extension.
+    #[must_use]
+    pub fn declares(&self, file: &File) -> bool {
+        let types = !file.messages.is_empty() || !file.enums.is_empty();
+        let mut extensions = self.extensions.iter();
+        types || !file.services.is_empty() || extensions.any(|extension| extension.file == file.id)
+    }
+
     /// Returns the target files: those that were named, not their imports from elsewhere.
     pub fn targets(&self) -> impl Iterator<Item = &File> {
         self.files.iter().filter(|file| file.target)

@@ -6,6 +6,7 @@
 
 mod comments;
 mod declaration;
+mod language;
 mod layout;
 mod message;
 mod names;
@@ -14,6 +15,8 @@ mod value;
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
+
+use prost_reflect::Value;
 
 use crate::model::{
     Docs, File, FileId, ImportMode, Kind, MessageId, Options, Source, Span, Symbol, Syntax, Tree,
@@ -32,6 +35,9 @@ const VERSIONING: &str = "udpa.annotations.versioning";
 
 /// Annotation with the status of a file.
 const STATUS: &str = "udpa.annotations.file_status";
+
+/// Part of that annotation that the move sets.
+const STATUS_PART: &str = "package_version_status";
 
 /// Printer for the files of one tree, following a plan.
 #[derive(Debug)]
@@ -173,7 +179,13 @@ impl<'a> FilePrinter<'a> {
     fn file_options(&self) -> Vec<String> {
         let mut entries = self.options(self.package(), &self.file.options);
         let target = self.plan().target(self.file.id);
-        let has_status = entries.iter().any(|entry| entry.name.contains(STATUS));
+        // The annotation may be set without the status: `work_in_progress`.
+        let is_status = |name: &str, value: &str| {
+            name.starts_with('(') && (name.ends_with(STATUS_PART) || value.contains(STATUS_PART))
+        };
+        let has_status = entries
+            .iter()
+            .any(|entry| is_status(&entry.name, &entry.value));
         if let Some(file) = self.printer.extensions.get(STATUS)
             && target.is_some()
             && !has_status
@@ -182,19 +194,25 @@ impl<'a> FilePrinter<'a> {
             let name = self.printer.names.option(self.package(), STATUS);
             entries.push(OptionText {
                 number: 0,
-                name: format!("({name}).package_version_status"),
+                name: format!("({name}).{STATUS_PART}"),
                 value: String::new(),
             });
         }
         for OptionText { name, value, .. } in &mut entries {
             match target {
-                Some(_) if name.contains(STATUS) => {
+                Some(_) if is_status(name, value) => {
                     *value = status(name, value, self.plan().status());
                 }
-                Some(target) if !name.starts_with('(') => {
-                    *value = moved_package(value, &target.version.0, &target.version.1);
+                Some(target) => {
+                    let text = self.file.options.get(name).and_then(Value::as_str);
+                    let moved = text.and_then(|text| {
+                        language::moved(name, text, &self.file.package, &target.package)
+                    });
+                    if let Some(moved) = moved {
+                        *value = value::quoted(moved.as_bytes(), true);
+                    }
                 }
-                _ => {}
+                None => {}
             }
         }
         self.lines(entries, &self.file.options)
@@ -362,30 +380,13 @@ fn groups(tree: &Tree) -> HashSet<MessageId> {
 
 /// Returns the status value of a moved file.
 fn status(name: &str, value: &str, status: &str) -> String {
-    const PART: &str = "package_version_status";
-    if name.ends_with(PART) {
+    if name.ends_with(STATUS_PART) {
         return status.to_owned();
     }
     let all = ["ACTIVE", "FROZEN", "NEXT_MAJOR_VERSION_CANDIDATE"];
-    let old = all.iter().map(|old| format!("{PART}: {old}"));
+    let old = all.iter().map(|old| format!("{STATUS_PART}: {old}"));
     let old = old.into_iter().find(|old| value.contains(old.as_str()));
     old.map_or(value.to_owned(), |old| {
-        value.replace(&old, &format!("{PART}: {status}"))
+        value.replace(&old, &format!("{STATUS_PART}: {status}"))
     })
-}
-
-/// Returns a language package with the new version: `…/v3;corev3`, `io.envoy.v3`.
-fn moved_package(value: &str, old: &str, new: &str) -> String {
-    let separators = ['.', '/', ';', '"'];
-    value
-        .split_inclusive(separators)
-        .map(|part| {
-            let end = part.trim_end_matches(separators);
-            let rest = &part[end.len()..];
-            match end.strip_suffix(old) {
-                Some(base) => format!("{base}{new}{rest}"),
-                None => part.to_owned(),
-            }
-        })
-        .collect()
 }

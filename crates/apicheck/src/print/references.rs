@@ -1,10 +1,13 @@
 //! References in comments to moved elements: `:ref:`Cluster
 //! <envoy_v3_api_msg_config.cluster.v3.Cluster>``.
 //!
-//! A label has the form `ROOT_VERSION_api_SORT_NAME`; the name lacks the root of the package. A
+//! A label has the form `ROOT_VERSION_api_SORT_NAME`; the name lacks the root of the package. Older
+//! labels have no version: `ROOT_api_SORT_NAME`, where the name may also lack `api.vN`. A
 //! reference to an element that is not in the next major (a removed field) still points to the
 //! previous major. Notes such as `[#next-major-version: …]` are not changed, because only a person
 //! can act on them.
+
+use std::collections::BTreeSet;
 
 use crate::model::{Docs, Tree};
 use crate::plan::Plan;
@@ -33,12 +36,14 @@ impl References<'_> {
     pub(super) fn text(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some((before, after)) = rest.split_once('<') {
+        // A label stands in angle brackets or, without a title, in backquotes.
+        while let Some(at) = rest.find(['<', '`']) {
+            let (before, after) = rest.split_at(at + 1);
             out.push_str(before);
-            out.push('<');
-            let end = after.find(['>', '<', '\n']).unwrap_or(after.len());
+            let closing = if before.ends_with('<') { '>' } else { '`' };
+            let end = after.find(['>', '<', '`', '\n']).unwrap_or(after.len());
             let (label, behind) = after.split_at(end);
-            match self.label(label).filter(|_| behind.starts_with('>')) {
+            match self.label(label).filter(|_| behind.starts_with(closing)) {
                 Some(moved) => out.push_str(&moved),
                 None => out.push_str(label),
             }
@@ -50,25 +55,50 @@ impl References<'_> {
     /// Returns the new label for a moved element, or `None` for any other label.
     fn label(self, label: &str) -> Option<String> {
         let (head, rest) = label.split_once(MARK)?;
-        let (root, _) = head.rsplit_once("_v")?;
+        let (root, is_versioned) = match head.rsplit_once("_v") {
+            Some((root, _)) => (root, true),
+            None => (head, false),
+        };
         for sort in ["msg", "field", "enum_value", "enum", "file"] {
             let name = rest
                 .strip_prefix(sort)
                 .and_then(|name| name.strip_prefix('_'));
             let Some(name) = name else { continue };
-            let (name, version) = match sort {
-                "file" => self.file(name)?,
+            let (root, name, version) = match sort {
+                "file" => {
+                    let (path, version) = self.file(name)?;
+                    (root.to_owned(), path, version)
+                }
                 _ => {
-                    let (full, version) = self.element(sort, &format!("{root}.{name}"))?;
-                    (
-                        full.strip_prefix(root)?.strip_prefix('.')?.to_owned(),
-                        version,
-                    )
+                    let inside_root = [format!("{root}.{name}")];
+                    let older = is_versioned.then(Vec::new);
+                    let older = older.unwrap_or_else(|| self.below_api(root, name));
+                    let mut names = inside_root.iter().chain(&older);
+                    let (full, version) = names.find_map(|full| self.element(sort, full))?;
+                    let (root, name) = full.split_once('.')?;
+                    (root.to_owned(), name.to_owned(), version)
                 }
             };
-            return Some(format!("{root}_{version}{MARK}{sort}_{name}"));
+            let version = match is_versioned {
+                true => format!("_{version}"),
+                false => String::new(),
+            };
+            return Some(format!("{root}{version}{MARK}{sort}_{name}"));
         }
         None
+    }
+
+    /// Returns the full names that a label without `api.vN` can mean: `envoy_api_msg_Cluster` is
+    /// `envoy.api.v2.Cluster`.
+    fn below_api(self, root: &str, name: &str) -> Vec<String> {
+        let start = format!("{root}.api.v");
+        let files = self.tree.targets();
+        let packages: BTreeSet<&str> = files
+            .map(|file| &*file.package)
+            .filter(|package| package.starts_with(&start))
+            .collect();
+        let names = packages.into_iter();
+        names.map(|package| format!("{package}.{name}")).collect()
     }
 
     /// Returns the new path of a file, and its new version.

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use flate2::read::GzDecoder;
 use oxds_apicheck::compare::Comparison;
 use oxds_apicheck::generate::{
-    Generated, differences, next_major, structural_differences, typemap, write,
+    Generated, differences, next_major, promote, structural_differences, typemap, write,
 };
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
@@ -303,4 +303,131 @@ fn printed_golden_tree_reads_back_equal() {
         assert!(printer.file(again.file(path).unwrap()) == *text, "{path}");
     }
     assert!(rules::breaking(&Comparison::of(&tree, &again), Profile::Policy).is_empty());
+}
+
+#[test]
+fn e5_java_packages_of_the_golden_tree_are_equal() {
+    // Envoy's tool derives the Java package from the new package; four files moved to another one.
+    let golden = golden();
+    let theirs = read(&golden);
+    let source = read(golden.iter().filter(|(path, ..)| !is_v4(path)));
+    let mut files: Vec<_> = golden
+        .iter()
+        .filter(|(path, ..)| !is_v4(path))
+        .cloned()
+        .collect();
+    let made = next_major(&source).files;
+    files.extend(
+        made.iter()
+            .map(|file| (file.path.clone(), file.text.clone(), true)),
+    );
+    let ours = read(&files);
+    let java = |tree: &Tree, path: &str| {
+        let value = tree.file(path).unwrap().options.get("java_package");
+        value.unwrap().as_str().unwrap().to_owned()
+    };
+    for file in &made {
+        let (expected, path) = (java(&theirs, &file.path), &file.path);
+        assert_eq!(java(&ours, path), expected, "{path}");
+    }
+}
+
+#[test]
+fn e5_language_packages_follow_a_move_and_its_promotion() {
+    // given a file that moves to another package in the next major
+    let file = |path: &str, text: &str, target| (path.to_owned(), text.to_owned(), target);
+    let migrate = file(
+        "migrate.proto",
+        r#"syntax = "proto3"; package udpa.annotations; import "google/protobuf/descriptor.proto";
+        message FileMigrateAnnotation { string move_to_package = 2; }
+        extend google.protobuf.FileOptions { FileMigrateAnnotation file_migrate = 171962766; }"#,
+        false,
+    );
+    let source = file(
+        "shop/cart/v1/cart.proto",
+        r#"syntax = "proto3"; package shop.cart.v1; import "migrate.proto";
+        option (udpa.annotations.file_migrate).move_to_package = "shop.basket.v2alpha";
+        option go_package = "acme.com/go/shop/cart/v1;cartv1";
+        option java_package = "com.acme.shop.cart.v1";
+        option csharp_namespace = "Acme.Shop.Cart.V1";
+        option ruby_package = "Acme::Shop::Cart::V1";
+        option php_namespace = "Acme\\Shop\\Cart\\V1";
+        option objc_class_prefix = "ASCV1";
+        option swift_prefix = "Shop_Cart_V1_";
+        message Cart { string id = 1; }"#,
+        true,
+    );
+    let options = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("option "));
+        lines.map(str::to_owned).collect()
+    };
+    let next = next_major(&read(&[migrate.clone(), source.clone()])).files;
+    let [moved] = &next[..] else {
+        panic!("{next:?}")
+    };
+    assert_eq!(moved.path, "shop/basket/v2alpha/cart.proto");
+    let expected = |version: &str, csharp: &str, camel: &str, upper: &str| {
+        BTreeSet::from([
+            format!("go_package = \"acme.com/go/shop/basket/{version};basket{version}\";"),
+            format!("java_package = \"com.acme.shop.basket.{version}\";"),
+            format!("csharp_namespace = \"Acme.Shop.Basket.{csharp}\";"),
+            format!("ruby_package = \"Acme::Shop::Basket::{camel}\";"),
+            format!("php_namespace = \"Acme\\\\Shop\\\\Basket\\\\{camel}\";"),
+            format!("objc_class_prefix = \"ASC{upper}\";"),
+            format!("swift_prefix = \"Shop_Basket_{camel}_\";"),
+        ])
+    };
+    assert_eq!(
+        options(&moved.text),
+        expected("v2alpha", "V2Alpha", "V2alpha", "V2ALPHA")
+    );
+    // when the next major is promoted, then all of them have the stable version
+    let alpha = (moved.path.clone(), moved.text.clone(), true);
+    let tree = read(&[migrate, source, alpha]);
+    let promotion = promote(&tree, &["shop.basket.v2alpha"]).unwrap();
+    let stable = promotion
+        .files
+        .iter()
+        .find(|file| file.path == "shop/basket/v2/cart.proto")
+        .unwrap();
+    assert_eq!(options(&stable.text), expected("v2", "V2", "V2", "V2"));
+}
+
+#[test]
+fn e5_old_references_in_comments_follow_moved_elements() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
+    let files = [
+        file(
+            "shop/a/v3/a.proto",
+            r#"syntax = "proto3"; package shop.a.v3;
+            // See :ref:`B <shop_api_msg_a.v3.B>`, :ref:`shop_api_field_a.v3.B.kept` and
+            // :ref:`Z <shop_api_enum_value_a.v3.B.E.ZERO>`, :ref:`shop_v3_api_msg_a.v3.B`,
+            // <shop_api_field_a.v3.B.gone>, <shop_api_file_shop/a/v3/a.proto>, <shop_api_msg_Root>,
+            // <shop_api_msg_stays.v3.C>, `other`.
+            message A { B b = 1; }
+            message B { string kept = 1; string gone = 2 [deprecated = true]; enum E { ZERO = 0; } }"#,
+        ),
+        file(
+            "shop/api/v3/root.proto",
+            r#"syntax = "proto3"; package shop.api.v3;
+            message Root { string old = 1 [deprecated = true]; }"#,
+        ),
+        file(
+            "shop/stays/v3/c.proto",
+            r#"syntax = "proto3"; package shop.stays.v3; message C {}"#,
+        ),
+    ];
+    let next = next_major(&read(&files)).files;
+    let made = next
+        .iter()
+        .find(|file| file.path == "shop/a/v4alpha/a.proto")
+        .unwrap();
+    for line in [
+        "// See :ref:`B <shop_api_msg_a.v4alpha.B>`, :ref:`shop_api_field_a.v4alpha.B.kept` and",
+        "// :ref:`Z <shop_api_enum_value_a.v4alpha.B.E.ZERO>`, :ref:`shop_v4alpha_api_msg_a.v4alpha.B`,",
+        "// <shop_api_field_a.v3.B.gone>, <shop_api_file_shop/a/v4alpha/a.proto>, <shop_api_msg_api.v4alpha.Root>,",
+        "// <shop_api_msg_stays.v3.C>, `other`.",
+    ] {
+        assert!(made.text.contains(line), "{line}\n{}", made.text);
+    }
 }
