@@ -39,7 +39,7 @@ pub fn check(
     settings: &Settings,
 ) -> Vec<Finding> {
     let mut findings = breaking(old, new, settings);
-    findings.extend(new_violations(old, new, settings));
+    findings.extend(new_violations((old, old_lock), (new, new_lock), settings));
     let (old_hashes, new_hashes) = rayon::join(
         || Hashes::of(old, VERSION_OPTION),
         || Hashes::of(new, VERSION_OPTION),
@@ -82,8 +82,12 @@ pub fn by_ledger(
 }
 
 /// Returns the violations of rules about one tree that the old tree did not have.
-fn new_violations(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
-    let lint = |tree| rules::lint(tree, settings.profile, &settings.policy);
+fn new_violations(
+    old: (&Tree, Option<&Lock>),
+    new: (&Tree, Option<&Lock>),
+    settings: &Settings,
+) -> Vec<Finding> {
+    let lint = |(tree, lock)| rules::lint(tree, settings.profile, &settings.policy, lock);
     let (before, mut now) = rayon::join(|| lint(old), || lint(new));
     let key = |finding: &Finding| {
         (

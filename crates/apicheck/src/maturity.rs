@@ -6,7 +6,7 @@ use std::fmt;
 
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
-use crate::model::{Enum, Field, File, Message, Options, Service, Source, Tree};
+use crate::model::{Enum, Extension, Field, File, Message, Options, Service, Source, Tree};
 use crate::package::{PackageName, Stage};
 
 /// Maturity of an element.
@@ -56,23 +56,23 @@ pub enum Status {
     Candidate,
 }
 
-/// Returns the status that a file gives its package, or `None` if it is not set or UNKNOWN.
+/// Returns the status that a file gives its package, or `None` if it is not set or UNKNOWN. The
+/// annotation of `udpa` or of `xds` has it.
 #[must_use]
 pub fn status(file: &File) -> Option<Status> {
     let annotations = [
         "udpa.annotations.file_status",
         "xds.annotations.v3.file_status",
     ];
-    let mut statuses = annotations.into_iter().filter_map(|name| {
+    annotations.into_iter().find_map(|name| {
         let annotation = file.options.extension(name)?.as_message()?;
-        set(annotation, "package_version_status")?.as_enum_number()
-    });
-    match statuses.next()? {
-        1 => Some(Status::Frozen),
-        2 => Some(Status::Active),
-        3 => Some(Status::Candidate),
-        _ => None,
-    }
+        match set(annotation, "package_version_status")?.as_enum_number()? {
+            1 => Some(Status::Frozen),
+            2 => Some(Status::Active),
+            3 => Some(Status::Candidate),
+            _ => None,
+        }
+    })
 }
 
 /// Returns the maturity of a package, by its name.
@@ -111,6 +111,18 @@ pub fn of_field(tree: &Tree, owner: &Message, field: &Field) -> Maturity {
     annotated(&field.options, "field_status")
         .or_else(|| commented(&field.source))
         .unwrap_or_else(|| of_message(tree, owner))
+}
+
+/// Returns the maturity of an extension.
+#[must_use]
+pub fn of_extension(tree: &Tree, extension: &Extension) -> Maturity {
+    let field = &extension.field;
+    annotated(&field.options, "field_status")
+        .or_else(|| commented(&field.source))
+        .unwrap_or_else(|| match extension.parent {
+            Some(parent) => of_message(tree, &tree[parent]),
+            None => of_file(tree, &tree[extension.file]),
+        })
 }
 
 /// Returns the maturity of an enum.

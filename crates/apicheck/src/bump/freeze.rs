@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::lock::Lock;
 use crate::hash::{Digest, Hashes};
-use crate::model::{File, Tree};
+use crate::maturity::{self, Status};
+use crate::model::Tree;
 
 /// Frozen package with a changed hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,30 +18,23 @@ pub struct FrozenChange {
     pub now: Option<Digest>,
 }
 
-/// Returns the packages that one of their files marks as frozen:
-/// `(udpa.annotations.file_status).package_version_status = FROZEN`.
+/// Returns the packages that one of their files marks as frozen: `package_version_status = FROZEN`
+/// in `(udpa.annotations.file_status)` or `(xds.annotations.v3.file_status)`.
 #[must_use]
 pub fn frozen_by_status(tree: &Tree) -> BTreeSet<&str> {
-    packages_of_status(tree, 1)
+    packages_of_status(tree, Status::Frozen)
 }
 
 /// Returns the packages that were generated as a next major: `NEXT_MAJOR_VERSION_CANDIDATE`.
 #[must_use]
 pub fn candidates_by_status(tree: &Tree) -> BTreeSet<&str> {
-    packages_of_status(tree, 3)
+    packages_of_status(tree, Status::Candidate)
 }
 
-/// Returns the packages with a status, given as the number in
-/// `udpa.annotations.PackageVersionStatus`.
-fn packages_of_status(tree: &Tree, wanted: i32) -> BTreeSet<&str> {
-    let has_it = |file: &&File| {
-        let status = file.options.extension("udpa.annotations.file_status");
-        let status = status.and_then(|status| status.as_message());
-        status
-            .and_then(|status| status.get_field_by_name("package_version_status"))
-            .is_some_and(|status| status.as_enum_number() == Some(wanted))
-    };
-    let files = tree.targets().filter(has_it);
+fn packages_of_status(tree: &Tree, wanted: Status) -> BTreeSet<&str> {
+    let files = tree
+        .targets()
+        .filter(|file| maturity::status(file) == Some(wanted));
     files.map(|file| &*file.package).collect()
 }
 

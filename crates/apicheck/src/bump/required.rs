@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use semver::Version;
 
 use super::lock::Lock;
-use super::version::{Class, Versions, major};
+use super::version::{Class, Versions};
 use crate::finding::{Finding, Severity};
 use crate::hash::{FileHash, Hashes};
 use crate::model::{File, Tree};
+use crate::package::{PackageName, Stage};
 use crate::rule::Category;
 
 /// A tree with its hashes and versions.
@@ -187,7 +188,7 @@ fn required_bump(
         return None;
     };
     let now = new.hashes.file(path)?;
-    let stable = major(&file.package).is_some_and(|(_, stable)| stable);
+    let stable = stable_major(file).is_some();
     let class = class_of(before, now, broken.contains(&*file.display));
     let versions = || (earlier.clone(), current.clone());
     match class {
@@ -232,8 +233,14 @@ fn required_bump(
 
 /// Returns the first version of a file: that of its package's stable major, else 0.1.0.
 fn first_version(file: &File) -> Version {
-    match major(&file.package) {
-        Some((major, true)) => Version::new(major, 0, 0),
-        _ => Version::new(0, 1, 0),
+    match stable_major(file) {
+        Some(major) => Version::new(major, 0, 0),
+        None => Version::new(0, 1, 0),
     }
+}
+
+/// Returns the major of the package of a file, if it is stable.
+fn stable_major(file: &File) -> Option<u64> {
+    let version = PackageName::of(&file.package).version?;
+    (version.stage == Stage::Stable).then(|| version.major.into())
 }

@@ -77,22 +77,11 @@ pub(super) fn option_version<'a>(file: &'a File, option: &str) -> Option<&'a str
     file.options.extension(option)?.as_str()
 }
 
-/// Returns the major in the last segment of a package, and whether it is stable: `v3` is, `v3alpha`
-/// is not. Returns `None` for a package without a version, to which no rule applies.
-pub(super) fn major(package: &str) -> Option<(u64, bool)> {
-    let last = package.rsplit('.').next()?.strip_prefix('v')?;
-    let digits = last
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(last.len());
-    let number = last.get(..digits)?.parse().ok()?;
-    Some((number, digits == last.len()))
-}
-
 #[cfg(test)]
 mod tests {
     use semver::Version;
 
-    use super::{Class, major};
+    use super::Class;
 
     #[test]
     fn v22_class_determines_the_version_part() {
@@ -101,13 +90,5 @@ mod tests {
         assert!(!Class::Minor.is_covered_by(&from, &Version::new(1, 2, 4)));
         assert!(Class::Minor.is_covered_by(&from, &Version::new(1, 3, 0)));
         assert!(!Class::Major.is_covered_by(&from, &Version::new(1, 9, 0)));
-    }
-
-    #[test]
-    fn last_segment_determines_the_major() {
-        assert_eq!(major("envoy.api.v3"), Some((3, true)));
-        assert_eq!(major("envoy.api.v3alpha"), Some((3, false)));
-        assert_eq!(major("envoy.type"), None);
-        assert_eq!(major("envoy.vhost"), None);
     }
 }

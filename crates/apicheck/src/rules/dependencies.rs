@@ -44,13 +44,13 @@ pub(super) fn find(report: &mut TreeFindings<'_>) {
     let graph = Graph::with(report.tree, &uses);
     transitive(report, &graph);
     latest(report, &graph);
-    definitions(report, &graph);
+    definitions(report, &graph, Own::Reported);
     cycles(report, &graph);
 }
 
 pub(super) fn one_definition(report: &mut TreeFindings<'_>) {
     let graph = Graph::of(report.tree);
-    definitions(report, &graph);
+    definitions(report, &graph, Own::Unreported);
 }
 
 static STABLE_USES_UNSTABLE: Rule = policy(
@@ -89,7 +89,7 @@ fn direct(report: &mut TreeFindings<'_>, uses: &[Use<'_>]) {
         // Stable-API policy: v(N+1) must not reference vN of its own package (V-10).
         if let (Some(newer), Some(older)) = (from.version, to.version)
             && from.family() == to.family()
-            && older < newer
+            && older.major < newer.major
         {
             let message = format!("uses {} of {older} of its own package", one.used);
             report.add(&MAJOR_USES_PREVIOUS, &one.element(), at, message, one.used);
@@ -205,8 +205,17 @@ static TWO_VERSIONS_OF_ONE: Rule = policy(
     &[],
 );
 
+/// Handling of a direct use of an earlier major of the same package.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Own {
+    /// The use has its own finding (V-10).
+    Reported,
+    /// No other rule runs.
+    Unreported,
+}
+
 /// Reports two versions of one package among all dependencies of a package, itself included.
-fn definitions(report: &mut TreeFindings<'_>, graph: &Graph<'_>) {
+fn definitions(report: &mut TreeFindings<'_>, graph: &Graph<'_>, own: Own) {
     for (start, package) in graph.packages.iter().enumerate() {
         if !package.target {
             continue;
@@ -220,18 +229,24 @@ fn definitions(report: &mut TreeFindings<'_>, graph: &Graph<'_>) {
             }
             // One-definition rule: one version of each package in the transitive closure (V-12).
             if let Some(first) = seen.insert(name.family(), at) {
-                // A direct use of another version of the same package is reported at the use
-                // (V-10).
-                let own = |one: usize, other: usize| one == start && before[&other] == start;
-                if own(first, at) || own(at, first) {
+                let major = |at: usize| graph.packages[at].name.version.map(|one| one.major);
+                let is_reported = |one: usize, other: usize| {
+                    one == start && before[&other] == start && major(other) < major(one)
+                };
+                if own == Own::Reported && (is_reported(first, at) || is_reported(at, first)) {
                     continue;
                 }
                 let paths = [first, at].map(|at| graph.path(&before, at));
-                let message = format!(
-                    "depends on two versions of {}: {}",
-                    name.base,
-                    paths.join(" and ")
-                );
+                let message = match paths.iter().find(|path| path.contains(" -> ")) {
+                    Some(path) if first == start || at == start => {
+                        format!("depends on another version of itself: {path}")
+                    }
+                    _ => format!(
+                        "depends on two versions of {}: {}",
+                        name.base,
+                        paths.join(" and ")
+                    ),
+                };
                 package_finding(
                     report,
                     graph,

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use super::breaking::DEPRECATED_REMOVED;
 use super::collector::TreeFindings;
-use crate::bump::frozen_by_status;
+use crate::bump::{Lock, frozen_by_status};
 use crate::clock::{self, Phase, Schedule};
 use crate::compare::Comparison;
 use crate::experiment::experiments;
@@ -56,9 +56,9 @@ pub(super) const RULES: &[&Rule] = &[
 ];
 
 /// Reports violations that need no ledger.
-pub(super) fn find(report: &mut TreeFindings<'_>) {
+pub(super) fn find(report: &mut TreeFindings<'_>, lock: Option<&Lock>) {
     let families = families(report.tree);
-    majors(report, &families);
+    majors(report, &families, lock);
     alphas(report, &families);
 }
 
@@ -246,13 +246,14 @@ static TOO_MANY_MAJORS: Rule = policy(
     Compares::Tree,
     POLICY_ALONE,
     "A package has at most three active majors: two stable ones and the next",
-    "Servers and clients must support each active major. Freeze the oldest one: it stays in the tree without support.",
+    "Servers and clients must support each active major. Freeze the oldest one, by its status or by `oxds api freeze`: it stays in the tree without support.",
 );
 
 /// Reports active majors beyond the two latest stable ones and the next. A package without a stable
 /// major has no limit.
-fn majors(report: &mut TreeFindings<'_>, families: &Families<'_>) {
-    let frozen = frozen_by_status(report.tree);
+fn majors(report: &mut TreeFindings<'_>, families: &Families<'_>, lock: Option<&Lock>) {
+    let by_status = frozen_by_status(report.tree);
+    let by_lock = |name: &str| lock.is_some_and(|lock| lock.frozen.contains_key(name));
     for packages in families.values() {
         let mut stable: Vec<u32> = packages
             .iter()
@@ -277,7 +278,7 @@ fn majors(report: &mut TreeFindings<'_>, families: &Families<'_>) {
                 true => major(name) >= oldest,
                 false => major(name) <= latest || Some(major(name)) == next,
             };
-            if !lives && !frozen.contains(name.full) {
+            if !lives && !by_status.contains(name.full) && !by_lock(name.full) {
                 let message = format!(
                     "is not frozen, and is neither one of the two latest majors of {} nor the next one",
                     name.base

@@ -8,6 +8,7 @@ pub(crate) mod exceptions;
 mod exempt;
 mod fact;
 mod grace;
+mod http;
 mod lifecycle;
 mod lint;
 mod packages;
@@ -34,6 +35,11 @@ const GROUPS: &[&[&Rule]] = &[
     lifecycle::RULES,
 ];
 
+/// Returns the rules about exceptions of a configuration file.
+pub fn of_exceptions() -> impl Iterator<Item = &'static Rule> {
+    exceptions::RULES.iter().copied()
+}
+
 /// Returns all rules about trees, in the order of their groups. Rules about exceptions are not
 /// included.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
@@ -44,6 +50,6 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
 /// Returns the rule with that id; rules about exceptions are included.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Rule> {
-    let mut rules = all().chain(exceptions::RULES.iter().copied());
+    let mut rules = all().chain(of_exceptions());
     rules.find(|rule| rule.id == id)
 }

@@ -1,6 +1,7 @@
 //! Names, paths and status of packages (V-1 … V-6).
 
 use super::collector::TreeFindings;
+use super::http;
 use crate::maturity;
 use crate::model::{File, Tree};
 use crate::package::PackageName;
@@ -81,8 +82,7 @@ pub(super) fn find(report: &mut TreeFindings<'_>, policy: &Policy) {
         }
         path(report, file, policy);
         services(report, file, &package);
-        let declares = !(file.messages.is_empty() && file.enums.is_empty());
-        if with_status && maturity::status(file).is_none() && declares {
+        if with_status && maturity::status(file).is_none() && tree.declares(file) {
             let message = "missing package_version_status";
             report.file(&STATUS_MISSING, file, message.to_owned(), "");
         }
@@ -156,7 +156,7 @@ fn services(report: &mut TreeFindings<'_>, file: &File, package: &PackageName<'_
     let tree: &Tree = report.tree;
     for service in file.services.iter().map(|id| &tree[*id]) {
         for method in &service.methods {
-            for path in rest_paths(method.options.extension("google.api.http")) {
+            for path in http::bindings(method).into_iter().map(|one| one.path) {
                 let major = path.strip_prefix("/v").and_then(|rest| {
                     let end = rest
                         .find(|c: char| !c.is_ascii_digit())
@@ -175,28 +175,4 @@ fn services(report: &mut TreeFindings<'_>, file: &File, package: &PackageName<'_
             }
         }
     }
-}
-
-/// Returns the paths of an HTTP binding and of its additional bindings.
-fn rest_paths(binding: Option<&prost_reflect::Value>) -> Vec<String> {
-    let Some(rule) = binding.and_then(prost_reflect::Value::as_message) else {
-        return Vec::new();
-    };
-    let mut paths = Vec::new();
-    for (field, value) in rule.fields() {
-        match (field.name(), value) {
-            ("get" | "put" | "post" | "delete" | "patch", value) => {
-                paths.extend(value.as_str().map(str::to_owned));
-            }
-            ("custom", prost_reflect::Value::Message(custom)) => {
-                let mut inside = custom.fields().filter(|(field, _)| field.name() == "path");
-                paths.extend(inside.find_map(|(_, value)| Some(value.as_str()?.to_owned())));
-            }
-            ("additional_bindings", prost_reflect::Value::List(more)) => {
-                paths.extend(more.iter().flat_map(|one| rest_paths(Some(one))));
-            }
-            _ => {}
-        }
-    }
-    paths
 }

@@ -321,3 +321,36 @@ fn v15_removed_package_is_an_error_despite_a_later_major() {
     );
     assert!(ids(&old).is_empty());
 }
+
+#[test]
+fn e6_changed_binding_names_the_old_and_the_new_one() {
+    let side = |binding: &str| {
+        let text = format!(
+            "syntax = \"proto3\";\npackage shop.v1;\nimport \"google/api/annotations.proto\";\n\
+             service Shop {{ rpc Buy(Ask) returns (Ask) {{ option (google.api.http) = {{ {binding} }}; }} }}\n\
+             message Ask {{}}\n"
+        );
+        tree(&[("shop/v1/shop.proto", text)])
+    };
+    let found = |old: &str, new: &str| -> Vec<String> {
+        let found = findings(&side(old), &side(new));
+        found.iter().map(|one| one.message.clone()).collect()
+    };
+    assert_eq!(
+        found(
+            "post: \"/v1/buy\" body: \"*\"",
+            "put: \"/v1/orders\" body: \"ask\" response_body: \"id\""
+        ),
+        [
+            "REST binding changed from POST /v1/buy (body: *) to PUT /v1/orders (body: ask, response_body: id)"
+        ]
+    );
+    let two = "get: \"/v1/a\" additional_bindings { get: \"/v1/b\" }";
+    assert_eq!(
+        found(two, "get: \"/v1/b\""),
+        ["REST binding GET /v1/a removed"]
+    );
+    // The order of bindings means nothing, and an additional one takes nothing away.
+    let swapped = "get: \"/v1/b\" additional_bindings { get: \"/v1/a\" } additional_bindings { get: \"/v1/c\" }";
+    assert!(found(two, swapped).is_empty());
+}

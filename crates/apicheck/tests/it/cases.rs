@@ -51,7 +51,7 @@ fn cases_of_every_tree_rule_match_their_names() {
         .flat_map(|rule| {
             let linted = trees(&testdata().join(rule.id));
             let linted = linted.into_iter().map(|(name, (tree, ledger))| {
-                let mut found = rules::lint(&tree, Profile::Policy, &Policy::default());
+                let mut found = rules::lint(&tree, Profile::Policy, &Policy::default(), None);
                 if let Some(ledger) = ledger {
                     found.extend(rules::lifecycle(&tree, Profile::Policy, &ledger, TODAY));
                 }

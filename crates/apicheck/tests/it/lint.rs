@@ -1,6 +1,9 @@
 //! Rules about one tree: scenarios that the file cases in `testdata/` do not cover.
 
+use oxds_apicheck::bump::{Lock, freeze, frozen_by_status};
+use oxds_apicheck::check::{self, Settings};
 use oxds_apicheck::graph::Graph;
+use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::rule::Profile;
 use oxds_apicheck::rules::{self, Policy};
@@ -9,7 +12,7 @@ use crate::generate::{golden, read};
 use crate::support::{line, one, tree};
 
 fn reported(tree: &Tree, policy: &Policy) -> Vec<String> {
-    let found = rules::lint(tree, Profile::Policy, policy);
+    let found = rules::lint(tree, Profile::Policy, policy, None);
     found.iter().map(line).collect()
 }
 
@@ -184,10 +187,83 @@ fn clean_tree_has_no_findings() {
 #[test]
 fn v2_v4_v16_v17_golden_tree_has_its_known_findings() {
     let golden = golden();
-    let found = rules::lint(&read(&golden), Profile::Policy, &Policy::default());
+    let found = rules::lint(&read(&golden), Profile::Policy, &Policy::default(), None);
     let count = |id: &str| found.iter().filter(|one| one.rule.id == id).count();
     assert_eq!(count("PACKAGE_VERSION_NOT_LAST"), 28);
     assert_eq!(count("REST_PATH_MAJOR"), 2);
     assert_eq!(count("TOO_MANY_MAJORS"), 0);
     assert_eq!(count("ALPHA_UNNEEDED") + count("ALPHA_MISSING"), 0);
+}
+
+#[test]
+fn e7_other_version_of_the_own_major_is_found_by_both_commands() {
+    let of = |tree: &Tree| -> Vec<String> {
+        let found = reported(tree, &Policy::default());
+        let two = |line: &String| line.starts_with("TWO_VERSIONS");
+        found.into_iter().filter(two).collect()
+    };
+    let odr = |tree: &Tree| -> Vec<String> {
+        let found = rules::odr(tree, Profile::Policy);
+        found.iter().map(line).collect()
+    };
+    for (user, used) in [("shop.v1beta1", "shop.v1"), ("shop.v1", "shop.v1beta1")] {
+        let tree = chain(&[(used, &[]), (user, &[used])]);
+        let expected = format!(
+            "TWO_VERSIONS_OF_ONE {user}: depends on another version of itself: {user} -> {used}"
+        );
+        assert_eq!(of(&tree), [expected.as_str()]);
+        assert_eq!(odr(&tree), [expected.as_str()]);
+    }
+    // The use of an earlier major has its own rule in `lint` (V-10).
+    let tree = chain(&[("shop.v1", &[]), ("shop.v2", &["shop.v1"])]);
+    assert_eq!(of(&tree), Vec::<String>::new());
+    assert_eq!(odr(&tree).len(), 1);
+}
+
+#[test]
+fn e7_packages_frozen_in_the_lock_are_no_active_majors() {
+    let tree = chain(&[("shop.v1", &[]), ("shop.v2", &[]), ("shop.v3", &[])]);
+    let found = |lock: Option<&Lock>| -> Vec<&str> {
+        let found = rules::lint(&tree, Profile::Policy, &Policy::default(), lock);
+        found.iter().map(|one| one.rule.id).collect()
+    };
+    assert_eq!(found(None), ["TOO_MANY_MAJORS"]);
+    let mut lock = Lock::default();
+    assert_eq!(found(Some(&lock)), ["TOO_MANY_MAJORS"]);
+    let hashes = Hashes::of(&tree, VERSION_OPTION);
+    freeze(&hashes, &["shop.v1"], &mut lock).unwrap();
+    assert_eq!(found(Some(&lock)), Vec::<&str>::new());
+    // `check` compares with the violations of the old tree: a freeze that ends is a new one.
+    let settings = Settings::default();
+    let check = |locks| check::check(&tree, &tree, locks, &settings);
+    assert!(check((None, Some(&lock))).is_empty());
+    assert_eq!(check((Some(&lock), None)).len(), 1);
+}
+
+#[test]
+fn e7_status_of_either_annotation_freezes() {
+    let annotation = |package: &str| {
+        let text = format!(
+            "syntax = \"proto3\"; package {package};
+            import \"google/protobuf/descriptor.proto\";
+            extend google.protobuf.FileOptions {{ StatusAnnotation file_status = 226829418; }}
+            enum PackageVersionStatus {{ UNKNOWN = 0; FROZEN = 1; }}
+            message StatusAnnotation {{ PackageVersionStatus package_version_status = 2; }}"
+        );
+        (format!("{}/own.proto", package.replace('.', "/")), text)
+    };
+    for package in ["udpa.annotations", "xds.annotations.v3"] {
+        let (path, text) = annotation(package);
+        let shop = format!(
+            "syntax = \"proto3\"; package shop.v1; import \"{path}\";
+            option ({package}.file_status).package_version_status = FROZEN;"
+        );
+        let files = [
+            (path, text, false),
+            ("shop/v1/a.proto".to_owned(), shop, true),
+        ];
+        let tree = read(&files);
+        let frozen: Vec<&str> = frozen_by_status(&tree).into_iter().collect();
+        assert_eq!(frozen, ["shop.v1"], "{package}");
+    }
 }

@@ -4,6 +4,7 @@ use crate::compare::{Comparison, Fate, Member, Pair};
 use crate::model::{Method, Service};
 use crate::rule::{Category, Compares, Profiles, Rule};
 use crate::rules::fact::{ALL, Fact};
+use crate::rules::http::{self, Binding};
 
 /// Rules of this file.
 pub(super) const RULES: &[&Rule] = &[
@@ -119,7 +120,7 @@ static METHOD_IDEMPOTENCY_CHANGED: Rule = Rule {
 static METHOD_HTTP_CHANGED: Rule = Rule {
     id: "METHOD_HTTP_CHANGED",
     behaviours: &["V-28"],
-    purpose: "A method keeps its REST binding",
+    purpose: "A method keeps its REST bindings",
     why: "Clients of the old URL get 404, or send a body that is not read. Add the new binding to `additional_bindings`.",
     category: Category::Json,
     profiles: Profiles::ERROR,
@@ -128,25 +129,36 @@ static METHOD_HTTP_CHANGED: Rule = Rule {
 };
 
 fn method_options(old: &Method, new: &Method) -> impl Iterator<Item = Fact> {
-    let print =
-        |value: Option<&prost_reflect::Value>| value.map_or_else(String::new, ToString::to_string);
     let level = |method: &Method| {
         let level = method.options.get("idempotency_level");
         level
             .and_then(prost_reflect::Value::as_enum_number)
             .unwrap_or_default()
     };
-    let http = |method: &Method| print(method.options.extension("google.api.http"));
     let idempotency = (level(old) != level(new)).then(|| {
         let (earlier, current) = (level(old).to_string(), level(new).to_string());
         let message = "idempotency_level changed";
         Fact::new(&METHOD_IDEMPOTENCY_CHANGED, message, earlier, current)
     });
-    // A new binding takes nothing away.
-    let bound = old.options.extension("google.api.http").is_some() && http(old) != http(new);
-    let binding = bound.then(|| {
-        let message = "REST binding changed";
-        Fact::new(&METHOD_HTTP_CHANGED, message, http(old), http(new))
-    });
-    idempotency.into_iter().chain(binding)
+    idempotency.into_iter().chain(http(old, new))
+}
+
+/// Reports REST bindings that the new method lacks. Order does not matter, and an added binding takes
+/// nothing away.
+fn http(old: &Method, new: &Method) -> Option<Fact> {
+    let (earlier, current) = (http::bindings(old), http::bindings(new));
+    let without = |some: &[Binding], others: &[Binding]| -> String {
+        let left = some.iter().filter(|one| !others.contains(one));
+        let left: Vec<_> = left.map(ToString::to_string).collect();
+        left.join(", ")
+    };
+    let (removed, added) = (without(&earlier, &current), without(&current, &earlier));
+    if removed.is_empty() {
+        return None;
+    }
+    let message = match added.is_empty() {
+        true => format!("REST binding {removed} removed"),
+        false => format!("REST binding changed from {removed} to {added}"),
+    };
+    Some(Fact::new(&METHOD_HTTP_CHANGED, message, removed, added))
 }

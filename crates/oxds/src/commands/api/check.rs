@@ -107,8 +107,10 @@ pub(super) fn breaking(BreakingArgs { common: args }: &BreakingArgs) -> Result<E
 /// Runs all rules about one tree.
 pub(super) fn lint(args: &LintArgs) -> Result<Exit, Failure> {
     let ledger = args.common.tree.ledger()?;
+    let lock = args.common.tree.lock()?;
     one_tree(args, |tree, settings| {
-        let mut findings = rules::lint(tree, settings.profile, &settings.policy);
+        let lock = lock.as_ref();
+        let mut findings = rules::lint(tree, settings.profile, &settings.policy, lock);
         if let Some(ledger) = ledger {
             let late = rules::lifecycle(tree, settings.profile, &ledger, today());
             findings.extend(late);

@@ -133,7 +133,7 @@ impl TreeArgs {
             old: old.map_err(failure)?,
             new: new.map_err(failure)?,
             old_lock: lock(&base)?,
-            new_lock: lock(&self.tree)?,
+            new_lock: self.lock()?,
             description: format!("{} against {description}", self.tree),
             base,
         })
@@ -146,6 +146,11 @@ impl TreeArgs {
         };
         let config = Config::read(&folder.join(CONFIG_FILE)).map_err(Failure::usage)?;
         Ok(config.unwrap_or_default())
+    }
+
+    /// Reads `oxds-api.lock.json` of the tree.
+    pub(super) fn lock(&self) -> Result<Option<Lock>, Failure> {
+        lock(&self.tree)
     }
 
     /// Reads `oxds-ledger.yaml` of the tree.
