@@ -109,6 +109,8 @@ pub struct Finding {
     /// Full name of the element in the new tree, or in the old tree if it was removed:
     /// `envoy.type.v3.Percent.value`. Findings about a file have its path.
     pub element: String,
+    /// Full name of the element in the old tree, if it had another one there.
+    pub old_element: Option<String>,
     /// One sentence without a full stop: `renumbered from 3 to 5`.
     pub message: String,
     /// Short form of the old state, for exceptions and programs: `3`. Empty for additions.
@@ -117,7 +119,8 @@ pub struct Finding {
     pub new_value: String,
     /// Location in the old tree; `None` for additions and for rules about one tree.
     pub old: Option<Location>,
-    /// Location in the new tree; `None` for removals.
+    /// Location in the new tree. For removals, the location of the enclosing element: its owner, else
+    /// its file, else its package. If the whole package is gone, the former path of the file.
     pub new: Option<Location>,
     /// Languages whose generated code breaks; empty if generated code is not the issue.
     pub languages: BTreeSet<Language>,
@@ -128,6 +131,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Returns the name of the element in the old tree; its only name if it was not renamed.
+    #[must_use]
+    pub fn old_name(&self) -> &str {
+        self.old_element.as_deref().unwrap_or(&self.element)
+    }
+
     /// Returns an identifier that stays the same when lines move: it hashes the rule, the element
     /// and both values.
     #[must_use]

@@ -101,6 +101,13 @@ impl Rule {
         self.id == name || self.buf.contains(&name)
     }
 
+    /// Returns the address of the explanation: a heading of `docs/api-rules.md`.
+    #[must_use]
+    pub fn help_uri(&self) -> String {
+        const PAGE: &str = "https://github.com/oxds/oxds/blob/main/docs/api-rules.md";
+        format!("{PAGE}#{}", self.id.to_lowercase())
+    }
+
     /// Returns the severity in a profile, or `None` if the rule does not apply there.
     #[must_use]
     pub fn severity(&self, profile: Profile) -> Option<Severity> {

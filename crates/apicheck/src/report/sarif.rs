@@ -10,7 +10,6 @@ use crate::finding::{Finding, Location};
 use crate::rule::Rule;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
-const HELP: &str = "https://github.com/oxds/oxds/blob/main/docs/api-versioning.md";
 
 pub(super) fn render(report: &Report) -> String {
     let rules: BTreeMap<&str, &Rule> = report
@@ -49,7 +48,7 @@ fn descriptor(rule: &Rule) -> Value {
         "id": rule.id,
         "shortDescription": { "text": rule.purpose },
         "fullDescription": { "text": rule.why },
-        "helpUri": format!("{HELP}#{}", rule.id.to_lowercase()),
+        "helpUri": rule.help_uri(),
         "properties": { "tags": rule.behaviours },
     })
 }

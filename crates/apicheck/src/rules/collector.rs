@@ -58,6 +58,7 @@ impl<'t> TreeFindings<'t> {
             rule,
             severity,
             element: element.to_owned(),
+            old_element: None,
             message,
             old_value: String::new(),
             new_value: value.to_owned(),

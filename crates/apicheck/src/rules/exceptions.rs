@@ -98,6 +98,7 @@ impl Exceptions {
             rule,
             severity: Severity::Error,
             element: exception.element.clone(),
+            old_element: None,
             message,
             old_value: String::new(),
             new_value: String::new(),

@@ -10,13 +10,11 @@ use crate::model::{Symbol, Tree};
 /// Users relied on the old tree, so it decides about the elements that it has.
 pub fn exempt(comparison: &Comparison<'_>, findings: &mut [Finding]) {
     for finding in findings {
-        let name = &*finding.element;
-        let tree = if finding.old.is_some() {
-            comparison.old
-        } else {
-            comparison.new
+        let current = || of(comparison.new, &finding.element);
+        let found = match finding.old {
+            Some(_) => of(comparison.old, finding.old_name()).or_else(current),
+            None => current(),
         };
-        let found = of(tree, name).or_else(|| of(comparison.new, name));
         // Stable-API policy: alpha, beta and work in progress are exempt, but counted (V-35).
         finding.exempt = found
             .filter(|maturity| *maturity != Maturity::Stable)
@@ -31,6 +29,9 @@ fn of(tree: &Tree, name: &str) -> Option<Maturity> {
     }
     if let Some(maturity) = of_member(tree, name) {
         return Some(maturity);
+    }
+    if let Some(extension) = tree.extensions.iter().find(|one| &*one.name == name) {
+        return Some(maturity::of_extension(tree, extension));
     }
     if let Some(file) = tree.file(name) {
         return Some(maturity::of_file(tree, file));

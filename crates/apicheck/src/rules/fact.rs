@@ -1,9 +1,9 @@
 //! Changes of one element, which become one finding.
 
-use crate::compare::{Comparison, Member};
+use crate::compare::{Comparison, Member, Pair};
 use crate::finding::{Finding, Language, Location};
 use crate::model::{
-    Enum, EnumValue, Field, FileId, FileSpan, Message, Method, Service, Source, Tree,
+    Enum, EnumValue, Field, FileId, FileSpan, Message, MessageId, Method, Service, Source, Tree,
 };
 use crate::rule::{Profile, Rule};
 
@@ -63,6 +63,8 @@ pub(super) type ElementFacts = (ChangedElement, Vec<Fact>);
 #[derive(Debug)]
 pub(super) struct ChangedElement {
     pub(super) name: String,
+    /// Name in the old tree, if it was another one.
+    pub(super) old_name: Option<String>,
     pub(super) old: Option<Location>,
     pub(super) new: Option<Location>,
 }
@@ -81,9 +83,30 @@ impl ChangedElement {
         };
         ChangedElement {
             name: name.into(),
+            old_name: None,
             old: at(comparison.old, old),
             new: at(comparison.new, new),
         }
+    }
+
+    /// Creates the description of an element that the new tree lacks. `parent` is the message that
+    /// contained it in the old tree.
+    pub(super) fn removed(
+        comparison: &Comparison<'_>,
+        name: impl Into<String>,
+        (file, source): (FileId, &Source),
+        parent: Option<MessageId>,
+    ) -> Self {
+        ChangedElement {
+            new: Some(remaining(comparison, file, parent)),
+            ..ChangedElement::of(comparison, name, Some((file, source)), None)
+        }
+    }
+
+    /// Sets the name of the element in the old tree.
+    pub(super) fn formerly(mut self, old_name: impl AsRef<str> + Into<String>) -> Self {
+        self.old_name = (old_name.as_ref() != self.name).then(|| old_name.into());
+        self
     }
 
     /// Creates the description of a member of an element that both trees contain.
@@ -101,11 +124,17 @@ impl ChangedElement {
             .pair
             .before()
             .map(|one| (earlier.file(), one.source()));
+        // A removed member is located at its owner.
         let new = member
             .pair
             .after()
-            .map(|one| (current.file(), one.source()));
-        ChangedElement::of(comparison, name, old, new)
+            .map_or(current.source(), NamedMember::source);
+        let new = Some((current.file(), new));
+        let changed = ChangedElement::of(comparison, name, old, new);
+        match member.pair.before() {
+            Some(one) => changed.formerly(format!("{}.{}", earlier.name(), one.name())),
+            None => changed,
+        }
     }
 
     /// Merges all changes into one finding; the first change determines the rule. Returns `None` if
@@ -124,6 +153,7 @@ impl ChangedElement {
             rule: facts[0].rule,
             severity,
             element: self.name,
+            old_element: self.old_name,
             message: join(|fact| &fact.message, "; "),
             old_value: join(|fact| &fact.old, "; "),
             new_value: join(|fact| &fact.new, "; "),
@@ -146,10 +176,43 @@ fn location(tree: &Tree, file: FileId, source: &Source) -> Location {
     Location::of(tree, FileSpan { file, span })
 }
 
+/// Returns the location of a removed element or file in the new tree: that of the enclosing element.
+pub(super) fn remaining(
+    comparison: &Comparison<'_>,
+    file: FileId,
+    parent: Option<MessageId>,
+) -> Location {
+    let new = comparison.new;
+    if let Some(message) = parent.and_then(|parent| comparison.new_message(parent)) {
+        let message = &new[message];
+        return location(new, message.file, &message.source);
+    }
+    let old = &comparison.old[file];
+    let package = || {
+        let pair = comparison.packages.iter().filter_map(Pair::both);
+        let mut pair = pair.filter(|(earlier, _)| *earlier.name == old.package);
+        pair.next().map(|(_, current)| current.file)
+    };
+    if let Some(file) = comparison.new_file(file).or_else(package) {
+        return location(new, file, &new[file].package_source);
+    }
+    let path = old.place(&old.path);
+    // Display paths of a tree differ from its paths by a common prefix.
+    let prefix = new.targets().find_map(|file| {
+        let place = file.place(&file.path);
+        file.display.strip_suffix(place.as_str())
+    });
+    Location {
+        path: format!("{}{path}", prefix.unwrap_or_default()),
+        span: None,
+    }
+}
+
 /// Element that has members.
 pub(super) trait MemberOwner {
     fn name(&self) -> &str;
     fn file(&self) -> FileId;
+    fn source(&self) -> &Source;
 }
 
 /// Member with a name and a source position.
@@ -166,6 +229,9 @@ macro_rules! owners {
             }
             fn file(&self) -> FileId {
                 self.file
+            }
+            fn source(&self) -> &Source {
+                &self.source
             }
         }
     )*};

@@ -163,7 +163,7 @@ pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Fi
         );
         report.add(
             changes,
-            &current.name,
+            (&earlier.name, &current.name),
             (earlier, &earlier.source),
             (current, &current.source),
         );
@@ -180,11 +180,14 @@ pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Fi
         {
             let old_rules = validation::of_field(old, old_owner, earlier);
             let new_rules = validation::of_field(new, new_owner, current);
-            let element = format!("{}.{}", new_owner.name, current.name);
+            let names = (
+                &*format!("{}.{}", old_owner.name, earlier.name),
+                &*format!("{}.{}", new_owner.name, current.name),
+            );
             let changes = validation::changes(&old_rules, &new_rules);
             report.add(
                 changes,
-                &element,
+                names,
                 (old_owner, &earlier.source),
                 (new_owner, &current.source),
             );
@@ -201,11 +204,14 @@ pub fn find(comparison: &Comparison<'_>, profile: Profile, mode: Mode) -> Vec<Fi
         {
             let old_rules = validation::of_oneof(old_owner, earlier);
             let new_rules = validation::of_oneof(new_owner, current);
-            let element = format!("{}.{}", new_owner.name, current.name);
+            let names = (
+                &*format!("{}.{}", old_owner.name, earlier.name),
+                &*format!("{}.{}", new_owner.name, current.name),
+            );
             let changes = validation::changes(&old_rules, &new_rules);
             report.add(
                 changes,
-                &element,
+                names,
                 (old_owner, &earlier.source),
                 (new_owner, &current.source),
             );
@@ -251,7 +257,7 @@ impl ValidationFindings<'_> {
     fn add(
         &mut self,
         changes: Vec<Change>,
-        element: &str,
+        (old_element, element): (&str, &str),
         old: (&Message, &Source),
         new: (&Message, &Source),
     ) {
@@ -273,6 +279,7 @@ impl ValidationFindings<'_> {
                 rule,
                 severity,
                 element: element.to_owned(),
+                old_element: (old_element != element).then(|| old_element.to_owned()),
                 message: sentence(&change),
                 old: Some(Location::of(self.comparison.old, place(old))),
                 new: Some(Location::of(self.comparison.new, place(new))),

@@ -33,7 +33,7 @@ pub fn exempt_young(then: &Tree, findings: &mut [Finding]) {
     for finding in changed {
         // Stable-API policy: elements under two weeks that no release contains may still change
         // (V-35).
-        if !has(then, &finding.element) {
+        if !has(then, finding.old_name()) {
             finding.exempt = Some("younger than 14 days and unreleased".to_owned());
         }
     }
@@ -57,6 +57,7 @@ fn has(tree: &Tree, name: &str) -> bool {
     };
     tree.names.contains_key(name)
         || member() == Some(true)
+        || tree.extensions.iter().any(|one| &*one.name == name)
         || tree.file(name).is_some()
         || tree.files.iter().any(|file| &*file.package == name)
 }

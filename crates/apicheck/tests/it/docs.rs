@@ -1,5 +1,6 @@
 //! `docs/api-rules.md` matches the rules.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use oxds_apicheck::finding::Severity;
@@ -16,8 +17,38 @@ fn rules_page_matches_the_code() {
     written_page("api-rules.md", |text| {
         let (before, rest) = text.split_once(START).unwrap();
         let (_, after) = rest.split_once(END).unwrap();
-        format!("{before}{START}{}{END}{after}", table())
+        format!("{before}{START}{}{}{END}{after}", table(), explanations())
     });
+}
+
+#[test]
+fn e8_help_address_of_every_rule_is_a_heading() {
+    let text = include_str!("../../../../docs/api-rules.md");
+    // GitHub makes the anchor of a heading from its lower-case text.
+    let anchors: HashSet<String> = text
+        .lines()
+        .filter_map(|line| Some(line.strip_prefix("### ")?.to_lowercase()))
+        .collect();
+    for rule in rules::all().chain(rules::of_exceptions()) {
+        let address = rule.help_uri();
+        let (page, anchor) = address.split_once('#').unwrap();
+        assert!(page.ends_with("/docs/api-rules.md"), "{address}");
+        assert!(anchors.contains(anchor), "{address}");
+    }
+}
+
+/// Writes a heading for each rule, to which reports link.
+fn explanations() -> String {
+    let mut text = String::from("\n## Explanations\n");
+    for rule in rules::all().chain(rules::of_exceptions()) {
+        write!(
+            text,
+            "\n### {}\n\n{}.\n\n{}\n",
+            rule.id, rule.purpose, rule.why
+        )
+        .unwrap();
+    }
+    text
 }
 
 #[test]

@@ -88,3 +88,73 @@ message Order {
     let sku = item.field(1).unwrap();
     assert_eq!(maturity::of_field(&tree, item, sku), Maturity::Alpha);
 }
+
+const ITEM: &str =
+    "message Item { string id = 1; string note = 2; uint32 count = 3; bool gift = 4; }";
+
+/// Creates one file per package, with its contents.
+fn packages(packages: &[(&str, String)]) -> Tree {
+    let files: Vec<(String, String)> = packages
+        .iter()
+        .map(|(package, body)| {
+            let text = format!("syntax = \"proto3\";\npackage {package};\n{body}");
+            (format!("{}/x.proto", package.replace('.', "/")), text)
+        })
+        .collect();
+    tree(&files)
+}
+
+#[test]
+fn e2_element_moved_from_an_unstable_package_is_exempt() {
+    let wip = "import \"udpa/annotations/status.proto\";\n\
+        option (udpa.annotations.file_status).work_in_progress = true;\n";
+    let changed = ITEM.replace("string note = 2", "string note = 5");
+    let kept = "message Kept {}".to_owned();
+    for (unstable, head, why) in [
+        ("shop.v1beta1", "", "beta"),
+        ("draft.v1", wip, "work in progress"),
+    ] {
+        let before = [
+            (unstable, format!("{head}{kept}{ITEM}")),
+            ("shop.v1", kept.clone()),
+        ];
+        let after = [
+            (unstable, format!("{head}{kept}")),
+            ("shop.v1", format!("{kept}{changed}")),
+        ];
+        let (before, after) = (packages(&before), packages(&after));
+        // when a message moves to the stable package and one field changes
+        let why = Some(why.to_owned());
+        assert_eq!(exempted(&before, &after), [why.clone(), why]);
+        // then the old side decides, also in the other direction
+        assert_eq!(exempted(&after, &before), [None, None]);
+    }
+}
+
+#[test]
+fn e2_changes_of_unstable_extensions_are_exempt() {
+    let text = |number: u32| {
+        let body = format!(
+            "import \"google/protobuf/descriptor.proto\";\n\
+             extend google.protobuf.FieldOptions {{ string label = {number}; }}"
+        );
+        packages(&[("shop.v1alpha", body)])
+    };
+    let found = exempted(&text(50000), &text(50001));
+    assert_eq!(found, [Some("alpha".to_owned())]);
+}
+
+#[test]
+fn e2_renamed_element_is_as_old_as_its_old_name() {
+    let (old, new) = (
+        shop("message Order { string id = 1; }"),
+        shop("message Order { string key = 1; }"),
+    );
+    let comparison = Comparison::of(&old, &new);
+    let mut findings = rules::breaking(&comparison, Profile::Policy);
+    assert_eq!(findings[0].old_element.as_deref(), Some("shop.v1.Order.id"));
+    rules::exempt_young(&old, &mut findings);
+    assert_eq!(findings[0].exempt, None);
+    rules::exempt_young(&shop(""), &mut findings);
+    assert!(findings[0].exempt.is_some());
+}

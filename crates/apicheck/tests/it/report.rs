@@ -7,6 +7,7 @@ use oxds_apicheck::check::{Settings, breaking};
 use oxds_apicheck::config::{Config, with_exceptions};
 use oxds_apicheck::finding::{Finding, Language, Severity};
 use oxds_apicheck::model::Tree;
+use oxds_apicheck::parse::Text;
 use oxds_apicheck::report::{Format, Report, Style};
 use serde_json::Value;
 
@@ -294,5 +295,115 @@ fn configuration_errors_have_locations() {
     assert_eq!(
         wrong("profile: strict"),
         "oxds-api.yaml: unknown profile \"strict\": expected policy or envoy-today"
+    );
+}
+
+#[test]
+fn e8_only_errors_are_failures_in_junit() {
+    let mut findings = Vec::new();
+    for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+        let mut finding = report(&retyped()).findings()[0].clone();
+        finding.severity = severity;
+        finding.message = format!("is {severity:?} <");
+        findings.push(finding);
+    }
+    let report = Report::new(findings, None, None, None);
+    let junit = report.render(Format::Junit, Style::default());
+    assert!(
+        junit.contains("tests=\"3\" failures=\"1\" errors=\"0\""),
+        "{junit}"
+    );
+    assert_eq!(junit.matches("<failure ").count(), 1, "{junit}");
+    for text in [
+        "message=\"is Error &lt; [C++, Go, Java, Python]\"/>",
+        "<system-out>warning: is Warning &lt; [C++, Go, Java, Python]</system-out>",
+        "<system-out>note: is Note &lt; [C++, Go, Java, Python]</system-out>",
+    ] {
+        assert!(junit.contains(text), "{text}\n{junit}");
+    }
+}
+
+/// Reads files whose display paths start with `prefix`.
+fn displayed(prefix: &str, files: &[(&str, &str)]) -> Tree {
+    let texts: Vec<Text> = files
+        .iter()
+        .map(|(path, body)| {
+            let package = path.rsplit_once('/').unwrap().0.replace('/', ".");
+            let text = format!("syntax = \"proto3\";\npackage {package};\n{body}\n");
+            Text {
+                path: (*path).into(),
+                display: format!("{prefix}{path}").into(),
+                target: true,
+                bytes: text.into_bytes().into(),
+            }
+        })
+        .collect();
+    Tree::read(&texts).unwrap()
+}
+
+#[test]
+fn e8_removed_elements_are_located_in_the_new_tree() {
+    const REST: &str = "message Keep { string id = 1; }";
+    let order = |field: &str, nested: &str| {
+        format!("message Order {{\n{field}\nstring id = 1;\n{nested}\n}}")
+    };
+    let status = |value: &str| format!("enum Status {{ NONE = 0;\n{value} }}");
+    let store =
+        |method: &str| format!("service Store {{ rpc Get(Keep) returns (Keep);\n{method} }}");
+    let a = |parts: [&str; 4]| {
+        let [field, nested, value, method] = parts;
+        let parts = [order(field, nested), status(value), store(method)];
+        format!("{}\n{REST}", parts.join("\n"))
+    };
+    let before = a([
+        "string note = 2;",
+        "message Item {}",
+        "OPEN = 1;",
+        "rpc Put(Keep) returns (stream Keep);",
+    ]);
+    let (before, after) = (format!("{before}\nmessage Gone {{}}"), a([""; 4]));
+    let old = displayed(
+        "main:",
+        &[
+            ("shop/v1/a.proto", &before),
+            (
+                "shop/v1/b.proto",
+                "message InB { string x = 1; bool y = 2; }",
+            ),
+            ("box/v1/box.proto", "message Box {}"),
+        ],
+    );
+    let new = displayed("api/", &[("shop/v1/a.proto", &after)]);
+    let findings = breaking(&old, &new, &Settings::default());
+    let placed: BTreeSet<String> = findings
+        .iter()
+        .map(|one| {
+            assert!(one.old.as_ref().unwrap().path.starts_with("main:"));
+            format!("{} {}", one.element, one.new.as_ref().unwrap())
+        })
+        .collect();
+    let expected = [
+        // The package is gone: the former path of its file.
+        "box.v1 api/box/v1/box.proto",
+        // A file is enclosed by its package.
+        "shop/v1/b.proto api/shop/v1/a.proto:2:1",
+        "shop.v1.Gone api/shop/v1/a.proto:2:1",
+        "shop.v1.Order.note api/shop/v1/a.proto:3:9",
+        "shop.v1.Order.Item api/shop/v1/a.proto:3:9",
+        "shop.v1.Status.OPEN api/shop/v1/a.proto:8:6",
+        "shop.v1.Store.Put api/shop/v1/a.proto:10:9",
+    ];
+    assert_eq!(placed, expected.map(str::to_owned).into());
+    // Annotations have these paths.
+    let report = Report::new(findings, Some(&old), Some(&new), None);
+    let github = report.render(Format::Github, Style::default());
+    assert_eq!(
+        github.matches(",file=api/").count(),
+        expected.len(),
+        "{github}"
+    );
+    assert!(
+        github.contains("file=api/shop/v1/a.proto,line=3,"),
+        "{github}"
     );
 }

@@ -3,7 +3,7 @@
 use super::files::Covers;
 use crate::compare::{Comparison, Fate, Pair};
 use crate::finding::Language;
-use crate::model::{Enum, Extension, FileId, ImportMode, Message, Service, Source};
+use crate::model::{Enum, Extension, FileId, ImportMode, Message, MessageId, Service, Source};
 use crate::rule::{Category, Compares, Profiles, Rule};
 use crate::rules::fact::{ALL, ChangedElement, Fact};
 
@@ -123,12 +123,12 @@ pub(super) const SERVICES: Sort = Sort {
 pub(super) trait Declaration {
     fn name(&self) -> &str;
     fn file(&self) -> FileId;
-    fn nested(&self) -> bool;
+    fn parent(&self) -> Option<MessageId>;
     fn source(&self) -> &Source;
 }
 
 macro_rules! declarations {
-    ($($sort:ty: |$one:ident| $nested:expr, $source:expr;)*) => {$(
+    ($($sort:ty: |$one:ident| $parent:expr, $source:expr;)*) => {$(
         impl Declaration for $sort {
             fn name(&self) -> &str {
                 &self.name
@@ -136,9 +136,9 @@ macro_rules! declarations {
             fn file(&self) -> FileId {
                 self.file
             }
-            fn nested(&self) -> bool {
+            fn parent(&self) -> Option<MessageId> {
                 let $one = self;
-                $nested
+                $parent
             }
             fn source(&self) -> &Source {
                 let $one = self;
@@ -149,10 +149,10 @@ macro_rules! declarations {
 }
 
 declarations! {
-    Message: |one| one.parent.is_some(), &one.source;
-    Enum: |one| one.parent.is_some(), &one.source;
-    Service: |_one| false, &_one.source;
-    Extension: |one| one.parent.is_some(), &one.field.source;
+    Message: |one| one.parent, &one.source;
+    Enum: |one| one.parent, &one.source;
+    Service: |_one| None, &_one.source;
+    Extension: |one| one.parent, &one.field.source;
 }
 
 /// Reports the fate of a declaration as a whole: removed, renamed, moved to another file.
@@ -162,31 +162,37 @@ pub(super) fn declaration<D: Declaration>(
     pair: Pair<&D>,
     sort: &Sort,
 ) -> Option<(ChangedElement, Fact)> {
-    let subject = |name: &str| {
-        let at = |one: Option<&D>| one.map(Declaration::file);
-        let (old, new) = (pair.before(), pair.after());
-        let old = at(old).zip(old.map(Declaration::source));
-        let new = at(new).zip(new.map(Declaration::source));
-        ChangedElement::of(comparison, name, old, new)
-    };
+    let both = |old: &D, new: &D| subject(comparison, (old, new));
     match pair {
         Pair::Added(_) => None,
         Pair::Removed(old) => (!covers.removal(old.file())).then(|| {
             let fact = Fact::new(sort.removed, "removed", old.name(), "").breaks(ALL);
-            (subject(old.name()), fact)
+            let place = (old.file(), old.source());
+            let subject = ChangedElement::removed(comparison, old.name(), place, old.parent());
+            (subject, fact)
         }),
         Pair::Both { old, new, fate } if fate != Fate::Kept => {
             (!covers.renamed(old.file(), new.file())).then(|| {
                 let fact = renamed(old.name(), new.name(), sort);
-                (subject(new.name()), fact)
+                (both(old, new), fact)
             })
         }
         Pair::Both { old, new, .. } => {
             // C++ includes and Python imports contain the file name (V-30).
-            let stays = new.nested() || covers.moved(old.file(), new.file());
-            (!stays).then(|| (subject(new.name()), moved(comparison, old, new)))
+            let stays = new.parent().is_some() || covers.moved(old.file(), new.file());
+            (!stays).then(|| (both(old, new), moved(comparison, old, new)))
         }
     }
+}
+
+/// Describes a declaration that both trees contain.
+pub(super) fn subject<D: Declaration>(
+    comparison: &Comparison<'_>,
+    (old, new): (&D, &D),
+) -> ChangedElement {
+    let (earlier, current) = ((old.file(), old.source()), (new.file(), new.source()));
+    let subject = ChangedElement::of(comparison, new.name(), Some(earlier), Some(current));
+    subject.formerly(old.name())
 }
 
 fn renamed(earlier: &str, current: &str, sort: &Sort) -> Fact {

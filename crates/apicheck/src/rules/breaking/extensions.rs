@@ -1,12 +1,12 @@
 //! Extensions of messages as a whole: removed, renamed, changed.
 
-use super::declarations::{Sort, declaration};
+use super::declarations::{Sort, declaration, subject};
 use super::files::Covers;
 use super::text;
 use crate::compare::{Comparison, Pair};
 use crate::model::Extension;
 use crate::rule::{Category, Compares, Profiles, Rule};
-use crate::rules::fact::{ALL, ChangedElement, ElementFacts, Fact};
+use crate::rules::fact::{ALL, ElementFacts, Fact};
 
 /// Rules of this file.
 pub(super) const RULES: &[&Rule] = &[&EXTENSION_REMOVED, &EXTENSION_RENAMED, &EXTENSION_CHANGED];
@@ -78,10 +78,8 @@ pub(super) fn extension(
             && comparison.same_type(&old.field, &new.field);
         let message = format!("changed from {earlier} to {current}");
         (!same).then(|| {
-            (
-                new,
-                Fact::new(&EXTENSION_CHANGED, message, earlier, current).breaks(ALL),
-            )
+            let fact = Fact::new(&EXTENSION_CHANGED, message, earlier, current);
+            ((old, new), fact.breaks(ALL))
         })
     });
     match (whole, changed) {
@@ -89,14 +87,7 @@ pub(super) fn extension(
             let facts = changed.map(|(_, fact)| fact).into_iter().chain([whole]);
             Some((subject, facts.collect()))
         }
-        (None, Some((new, fact))) => {
-            let old = pair.before().map(|one| (one.file, &one.field.source));
-            let current = Some((new.file, &new.field.source));
-            Some((
-                ChangedElement::of(comparison, &*new.name, old, current),
-                vec![fact],
-            ))
-        }
+        (None, Some((both, fact))) => Some((subject(comparison, both), vec![fact])),
         (None, None) => None,
     }
 }

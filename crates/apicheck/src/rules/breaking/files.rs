@@ -94,9 +94,6 @@ pub(super) fn enclosing(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec
             continue;
         };
         let old = (earlier.file, &comparison.old[earlier.file].package_source);
-        let current = pair.after();
-        let new =
-            current.map(|current| (current.file, &comparison.new[current.file].package_source));
         let fact = match pair {
             // Stable-API policy: a released package stays in the tree (V-15).
             Pair::Removed(_) => Fact::new(
@@ -112,8 +109,14 @@ pub(super) fn enclosing(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec
             } => package_renamed(earlier.name, new.name),
             _ => continue,
         };
-        let name = current.map_or(earlier.name, |current| current.name);
-        let subject = ChangedElement::of(comparison, &**name, Some(old), new);
+        let subject = match pair.after() {
+            Some(current) => {
+                let new = (current.file, &comparison.new[current.file].package_source);
+                let subject = ChangedElement::of(comparison, &**current.name, Some(old), Some(new));
+                subject.formerly(&**earlier.name)
+            }
+            None => ChangedElement::removed(comparison, &**earlier.name, old, None),
+        };
         found.push((subject, vec![fact.breaks(ALL)]));
     }
     for pair in &comparison.files {
@@ -121,12 +124,16 @@ pub(super) fn enclosing(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec
             continue;
         };
         if let Some(fact) = file(comparison, covers, *pair) {
-            let old = (earlier.id, &Source::default());
-            let current = pair.after();
-            let default = Source::default();
-            let new = current.map(|current| (current.id, &default));
-            let path = current.map_or(&earlier.path, |current| &current.path);
-            let subject = ChangedElement::of(comparison, &**path, Some(old), new);
+            let whole = Source::default();
+            let old = (earlier.id, &whole);
+            let subject = match pair.after() {
+                Some(current) => {
+                    let new = Some((current.id, &whole));
+                    let subject = ChangedElement::of(comparison, &*current.path, Some(old), new);
+                    subject.formerly(&*earlier.path)
+                }
+                None => ChangedElement::removed(comparison, &*earlier.path, old, None),
+            };
             found.push((subject, vec![fact]));
         }
     }

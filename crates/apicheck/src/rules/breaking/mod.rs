@@ -67,7 +67,7 @@ fn file_options(comparison: &Comparison<'_>) -> Vec<ElementFacts> {
             let (earlier, current) = (options::source(old, *first), options::source(new, *first));
             let (earlier, current) = ((old.id, &earlier), (new.id, &current));
             let subject = ChangedElement::of(comparison, &*new.path, Some(earlier), Some(current));
-            found.push((subject, facts));
+            found.push((subject.formerly(&*old.path), facts));
         }
     }
     found
@@ -106,14 +106,8 @@ fn merged<D: declarations::Declaration>(
     if let Some((subject, fact)) = whole {
         return Some((subject, [fact].into_iter().chain(inside).collect()));
     }
-    let (old, new) = pair.both()?;
-    (!inside.is_empty()).then(|| {
-        let (earlier, current) = ((old.file(), old.source()), (new.file(), new.source()));
-        (
-            ChangedElement::of(comparison, new.name(), Some(earlier), Some(current)),
-            inside,
-        )
-    })
+    let both = pair.both()?;
+    (!inside.is_empty()).then(|| (declarations::subject(comparison, both), inside))
 }
 
 fn message(old: &Message, new: &Message) -> Vec<Fact> {
