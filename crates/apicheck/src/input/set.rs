@@ -53,6 +53,7 @@ pub(super) fn tree(bytes: &[u8], path: &Path, options: &LoadOptions) -> Result<T
             options: more.options,
             display: format!("{}:{name}", path.display()).into(),
             text: None,
+            is_built_in: false,
             proto,
         });
     }

@@ -32,6 +32,8 @@ pub struct Message {
     pub reserved_docs: Vec<Docs>,
     /// Numbers of the `extensions` statements.
     pub extension_ranges: Vec<NumberRange>,
+    /// Options of each of `extension_ranges`, as `google.protobuf.ExtensionRangeOptions`.
+    pub extension_options: Vec<Options>,
     /// Comments of the `extensions` statements.
     pub extensions_docs: Vec<Docs>,
     /// Whether the compiler created it for a `map` field.
@@ -160,6 +162,30 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    const ALL: [Scalar; 15] = [
+        Scalar::Double,
+        Scalar::Float,
+        Scalar::Int64,
+        Scalar::Uint64,
+        Scalar::Int32,
+        Scalar::Fixed64,
+        Scalar::Fixed32,
+        Scalar::Bool,
+        Scalar::String,
+        Scalar::Bytes,
+        Scalar::Uint32,
+        Scalar::Sfixed32,
+        Scalar::Sfixed64,
+        Scalar::Sint32,
+        Scalar::Sint64,
+    ];
+
+    /// Returns the type with that name in proto files.
+    #[must_use]
+    pub fn of_keyword(name: &str) -> Option<Scalar> {
+        Scalar::ALL.into_iter().find(|one| one.keyword() == name)
+    }
+
     /// Returns the name in proto files: `sfixed32`.
     #[must_use]
     pub fn keyword(self) -> &'static str {

@@ -25,6 +25,8 @@ pub struct Draft {
     pub target: bool,
     /// Text of the file, if there is one.
     pub text: Option<Name>,
+    /// Whether the file is not part of the tree, but known to every compiler.
+    pub is_built_in: bool,
 }
 
 impl Draft {
@@ -41,6 +43,7 @@ impl Draft {
             display: text.display.clone(),
             target: text.target,
             text: None,
+            is_built_in: false,
         }
     }
 }

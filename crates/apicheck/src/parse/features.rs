@@ -1,7 +1,7 @@
 //! Defaults of the language levels for fields and enums, and the `features` of editions that change
 //! them.
 
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
 use crate::model::{Options, Syntax};
 
@@ -16,6 +16,8 @@ pub(super) struct Features {
     pub(super) packed: bool,
     /// Whether messages are encoded between group tags.
     pub(super) delimited: bool,
+    /// Whether names must differ in JSON.
+    pub(super) json: bool,
 }
 
 /// Value of `features.field_presence`.
@@ -29,16 +31,17 @@ pub(super) enum Presence {
 impl Features {
     /// Returns the defaults of a language level.
     pub(super) fn of(syntax: Syntax) -> Self {
-        let (presence, closed, packed) = match syntax {
-            Syntax::Proto2 => (Presence::Explicit, true, false),
-            Syntax::Proto3 => (Presence::Implicit, false, true),
-            Syntax::Edition(_) => (Presence::Explicit, false, true),
+        let (presence, closed, packed, json) = match syntax {
+            Syntax::Proto2 => (Presence::Explicit, true, false, false),
+            Syntax::Proto3 => (Presence::Implicit, false, true, true),
+            Syntax::Edition(_) => (Presence::Explicit, false, true, true),
         };
         Features {
             presence,
             closed,
             packed,
             delimited: false,
+            json,
         }
     }
 
@@ -63,25 +66,35 @@ impl Features {
         if let Some(encoding) = number(features, "message_encoding") {
             self.delimited = encoding == 2;
         }
+        if let Some(format) = number(features, "json_format") {
+            self.json = format == 1;
+        }
         self
     }
 }
 
-fn number(features: &DynamicMessage, name: &str) -> Option<i32> {
+pub(super) fn number(features: &DynamicMessage, name: &str) -> Option<i32> {
     let (_, value) = features.fields().find(|(field, _)| field.name() == name)?;
     value.as_enum_number()
 }
 
-/// Converts `utf8_validation = NONE` to the number 1 of the descriptors in use. Compilers write 3,
-/// because the language changed the number.
+/// Converts `utf8_validation = NONE` to the number that the descriptors in use have for it. The
+/// language changed the number from 1 to 3, so a descriptor set can have the other one.
 pub(super) fn adapt_utf8_validation(options: &mut DynamicMessage) {
     // `get_field_by_name_mut` would set an unset field.
     if options.has_field_by_name("features")
         && let Some(Value::Message(features)) = options.get_field_by_name_mut("features")
-        && number(features, UTF8) == Some(3)
+        && matches!(number(features, UTF8), Some(1 | 3))
+        && let Some(none) = number_of_none(features)
     {
-        features.set_field_by_name(UTF8, Value::EnumNumber(1));
+        features.set_field_by_name(UTF8, Value::EnumNumber(none));
     }
+}
+
+fn number_of_none(features: &DynamicMessage) -> Option<i32> {
+    let field = features.descriptor().get_field_by_name(UTF8)?;
+    let kind = field.kind();
+    Some(kind.as_enum()?.get_value_by_name("NONE")?.number())
 }
 
 const UTF8: &str = "utf8_validation";

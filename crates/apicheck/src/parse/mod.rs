@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   texts ─► text (protox-parse, one file at a time;    ─┐
-//!                 editions are converted first)          │
+//!                 convert: editions and more, before)    │
 //!   descriptor sets ────────────────────────────────────┴─► Draft
 //!              │
 //!            order    finds imports, rejects cycles, computes what each file sees
@@ -20,9 +20,10 @@
 //!
 //! Every error is reported, except those that follow from another error.
 
+mod aggregate;
 mod check;
+mod convert;
 mod draft;
-mod edition;
 mod element;
 mod error;
 mod features;

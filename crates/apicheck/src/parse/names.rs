@@ -13,7 +13,7 @@ use super::draft::Draft;
 use super::error::{Error, Reason, Undefined};
 use super::source::Sources;
 use crate::finding::Location;
-use crate::model::{EnumId, MessageId, Name, ServiceId, Symbol};
+use crate::model::{EnumId, MessageId, Name, ServiceId, Span, Symbol};
 
 /// Meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,7 @@ impl NameTable {
             declaring.file = index;
             declaring.file();
         }
+        declaring.packages();
         let names = Self {
             table: declaring.table,
             files: visibility(drafts, first_ids),
@@ -281,7 +282,7 @@ struct Declaring<'a> {
     errors: Vec<Error>,
 }
 
-impl Declaring<'_> {
+impl<'a> Declaring<'a> {
     fn file(&mut self) {
         let proto = &self.drafts[self.file].proto;
         let package = proto.package().to_owned();
@@ -302,6 +303,47 @@ impl Declaring<'_> {
         for (index, extension) in proto.extension.iter().enumerate() {
             self.at(&[7, index as i32], |s| s.extension(&package, extension));
         }
+    }
+
+    /// Reports declarations with the name of a package or of a part of it.
+    fn packages(&mut self) {
+        let mut known = HashSet::new();
+        for (index, draft) in self.drafts.iter().enumerate() {
+            for package in scopes(draft.proto.package()).filter(|package| !package.is_empty()) {
+                let Some(entry) = self.table.get(package).filter(|_| known.insert(package)) else {
+                    continue;
+                };
+                let statement = Sources::of(draft).span(&[2]);
+                let (declaring, declared) = self.place(entry.file, &entry.path);
+                let at = |draft: &Draft, span| Location {
+                    path: draft.display.to_string(),
+                    span,
+                };
+                let reason = Reason::Duplicate(package.to_owned());
+                // The later file has the error, as in a compiler.
+                let error = match entry.file < index {
+                    true => {
+                        Error::new(draft, statement, reason).with_other(at(declaring, declared))
+                    }
+                    false => {
+                        Error::new(declaring, declared, reason).with_other(at(draft, statement))
+                    }
+                };
+                self.errors.push(error);
+            }
+        }
+    }
+
+    /// Returns the file and the position of a declaration.
+    fn place(&self, file: usize, path: &[i32]) -> (&'a Draft, Option<Span>) {
+        let draft = &self.drafts[file];
+        let sources = Sources::of(draft);
+        let name = [path, &[1]].concat();
+        // A declaration that the compiler adds has no position, but the one around it has one.
+        let mut around = (0..=path.len()).rev().step_by(2);
+        let span = sources.span(&name);
+        let span = span.or_else(|| around.find_map(|end| sources.span(&path[..end])));
+        (draft, span)
     }
 
     fn message(&mut self, scope: &str, message: &DescriptorProto) {
@@ -360,15 +402,8 @@ impl Declaring<'_> {
 
     fn enter(&mut self, name: String, meaning: Meaning) {
         if let Some(first) = self.table.get(name.as_str()) {
-            let at = |file: usize, path: &[i32]| {
-                let draft = &self.drafts[file];
-                let sources = Sources::of(draft);
-                let name = [path, &[1]].concat();
-                let span = sources.span(&name).or_else(|| sources.span(path));
-                (draft, span)
-            };
-            let (draft, span) = at(self.file, &self.path);
-            let (first_draft, first_span) = at(first.file, &first.path);
+            let (draft, span) = self.place(self.file, &self.path);
+            let (first_draft, first_span) = self.place(first.file, &first.path);
             let other = Location {
                 path: first_draft.display.to_string(),
                 span: first_span,

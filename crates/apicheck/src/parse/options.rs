@@ -14,11 +14,17 @@ use prost_types::{DescriptorProto, FileDescriptorProto, UninterpretedOption};
 use super::draft::Draft;
 use super::error::{Error, Reason};
 use super::names::{NameTable, Wanted, join};
-use super::{features, limits};
+use super::{aggregate, features, limits};
 use crate::model::{Options, Syntax};
 
 /// Field number of `uninterpreted_option` in all options messages.
 const UNINTERPRETED: u32 = 999;
+
+/// Name of that field.
+const UNINTERPRETED_NAME: &str = "uninterpreted_option";
+
+/// File with the options messages. A tree may contain a newer one than the one that is built in.
+const DESCRIPTOR: &str = "google/protobuf/descriptor.proto";
 
 /// Pool of all options.
 #[derive(Debug)]
@@ -37,7 +43,12 @@ pub(super) struct Context<'a> {
 impl Schema {
     /// Builds the option descriptors, with the extensions that the files declare.
     pub(super) fn of(drafts: &[Draft], names: &NameTable) -> (Self, Vec<Error>) {
-        let mut pool = DescriptorPool::global();
+        let own = drafts
+            .iter()
+            .position(|draft| draft.proto.name() == DESCRIPTOR && !draft.is_built_in);
+        let mut pool = own
+            .and_then(|own| with_own_descriptor(&drafts[own], own, names))
+            .unwrap_or_else(DescriptorPool::global);
         let mut errors = Vec::new();
         for index in declaring(drafts, names) {
             let draft = &drafts[index];
@@ -164,6 +175,9 @@ impl Schema {
         message: &MessageDescriptor,
         part: &NamePart,
     ) -> Result<Part, String> {
+        if part.name_part == UNINTERPRETED_NAME && !part.is_extension {
+            return Err("the name is reserved for compilers".to_owned());
+        }
         if !part.is_extension {
             let field = message.get_field_by_name(&part.name_part);
             return field
@@ -290,7 +304,8 @@ fn value(kind: &Kind, option: &UninterpretedOption) -> Result<Value, String> {
             if limits::is_deep(text) {
                 return Err(format!("value has more than {} levels", limits::LEVELS));
             }
-            let message = DynamicMessage::parse_text_format(descriptor.clone(), text);
+            let text = aggregate::with_colons(text);
+            let message = DynamicMessage::parse_text_format(descriptor.clone(), &text);
             Value::Message(message.map_err(|error| error.to_string())?)
         }
     })
@@ -311,6 +326,17 @@ fn float(option: &UninterpretedOption) -> Option<f64> {
         .double_value
         .or_else(|| integer(option).map(|number| number as f64))
         .or_else(word)
+}
+
+/// Returns a pool with the options messages of the tree's own `descriptor.proto`, or `None` if they
+/// are not usable.
+fn with_own_descriptor(draft: &Draft, index: usize, names: &NameTable) -> Option<DescriptorPool> {
+    let mut pool = DescriptorPool::new();
+    let own = without_options(draft, index, names)?;
+    pool.add_file_descriptor_proto(own).ok()?;
+    // Without this message, no options can be read.
+    pool.get_message_by_name("google.protobuf.FieldOptions")
+        .map(|_| pool)
 }
 
 /// Returns the files that extend options, and their imports, imports first.

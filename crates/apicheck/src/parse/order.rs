@@ -61,14 +61,19 @@ fn add_built_in(drafts: &mut Vec<Draft>) {
                 continue;
             }
             if let Some(file) = pool.get_file_by_name(&path) {
+                let proto = file.file_descriptor_proto().clone();
                 drafts.push(Draft {
-                    proto: file.file_descriptor_proto().clone(),
+                    syntax: match proto.syntax() {
+                        "proto3" => Syntax::Proto3,
+                        _ => Syntax::Proto2,
+                    },
+                    proto,
                     root: Name::default(),
-                    syntax: Syntax::default(),
                     options: HashMap::new(),
                     display: Name::from(path.as_str()),
                     target: false,
                     text: None,
+                    is_built_in: true,
                 });
                 known.insert(path);
             }

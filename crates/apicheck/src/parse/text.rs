@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use miette::Diagnostic;
 
+use super::convert::{self, Converted};
 use super::draft::{Draft, Text};
-use super::edition::{self, Converted};
 use super::error::{Error, Reason};
 use crate::finding::Location;
 use crate::model::{Name, Span, Syntax};
@@ -21,6 +21,9 @@ impl Text {
     }
 }
 
+/// Byte order mark, which compilers skip.
+const BOM: char = '\u{feff}';
+
 /// Parses one file, and reports all its syntax errors.
 fn read(text: &Text) -> Result<Draft, Vec<Error>> {
     let source = std::str::from_utf8(&text.bytes).map_err(|error| {
@@ -28,30 +31,32 @@ fn read(text: &Text) -> Result<Draft, Vec<Error>> {
         let end = valid.len();
         vec![FileErrors::of(text, &valid).at(end..end, Reason::NotUtf8)]
     })?;
-    let converted = edition::convert(source);
-    if let Some(Converted { errors, .. }) = &converted
-        && !errors.is_empty()
-    {
+    let source = source.strip_prefix(BOM).unwrap_or(source);
+    let converted = convert::convert(source);
+    if let Some((place, why)) = &converted.fatal {
         let at = FileErrors::of(text, source);
-        let errors = errors.iter();
-        let errors = errors.map(|(place, why)| at.at(place.clone(), Reason::Syntax(why.clone())));
-        return Err(errors.collect());
+        return Err(vec![at.at(place.clone(), Reason::Syntax(why.clone()))]);
     }
-    let spelled = converted.as_ref().map_or(source, |file| &file.text);
-    let mut proto = protox_parse::parse(&text.path, spelled).map_err(|error| {
-        let errors = FileErrors::of(text, source);
-        let first = errors.converted(converted.as_ref(), &error);
-        let related = error.related().into_iter().flatten();
-        let related = related.map(|error| errors.converted(converted.as_ref(), error));
-        std::iter::once(first).chain(related).collect::<Vec<_>>()
-    })?;
-    let syntax = match (&converted, proto.syntax()) {
-        (Some(file), _) => {
-            file.restore(source, &mut proto);
-            Syntax::Edition(edition::KNOWN)
+    let parsed = protox_parse::parse(&text.path, &converted.text);
+    if parsed.is_err() || !converted.errors.is_empty() {
+        let at = FileErrors::of(text, source);
+        let own = converted.errors.iter();
+        let own = own.map(|(place, why)| at.at(place.clone(), Reason::Syntax(why.clone())));
+        let mut errors: Vec<Error> = own.collect();
+        if let Err(error) = &parsed {
+            errors.push(at.converted(&converted, error));
+            let related = error.related().into_iter().flatten();
+            errors.extend(related.map(|error| at.converted(&converted, error)));
         }
-        (None, "proto3") => Syntax::Proto3,
-        (None, _) => Syntax::Proto2,
+        return Err(errors);
+    }
+    // Errors were returned above.
+    let mut proto = parsed.unwrap_or_default();
+    converted.restore(source, &mut proto);
+    let syntax = match proto.syntax() {
+        _ if converted.edition => Syntax::Edition(convert::KNOWN),
+        "proto3" => Syntax::Proto3,
+        _ => Syntax::Proto2,
     };
     Ok(Draft {
         proto,
@@ -61,6 +66,7 @@ fn read(text: &Text) -> Result<Draft, Vec<Error>> {
         display: text.display.clone(),
         target: text.target,
         text: Some(Name::from(source)),
+        is_built_in: false,
     })
 }
 
@@ -77,19 +83,29 @@ impl FileErrors {
         FileErrors {
             path: text.display.to_string(),
             source: source.into(),
-            lines: edition::starts(source),
+            lines: convert::starts(source),
         }
     }
 
     /// Converts an error of the parser.
-    fn converted(&self, converted: Option<&Converted>, error: &dyn Diagnostic) -> Error {
-        let label = error.labels().and_then(|mut labels| labels.next());
-        let original = |offset| converted.map_or(offset, |file| file.original(offset));
+    fn converted(&self, converted: &Converted, error: &dyn Diagnostic) -> Error {
+        // Of two labels, the second one is the repetition.
+        let label = error.labels().and_then(Iterator::last);
+        let original = |offset| converted.original(offset);
         let range =
             label.map(|label| original(label.offset())..original(label.offset() + label.len()));
         // An error without a label is about the end of the file.
         let end = self.source.len();
-        self.at(range.unwrap_or(end..end), Reason::Syntax(error.to_string()))
+        let range = range.unwrap_or(end..end);
+        // The parser has one text for invalid imports and invalid group names; its help differs.
+        let help = error.help().map(|help| help.to_string());
+        let reason = match help.is_some_and(|help| help.starts_with("imports ")) {
+            true => Reason::Syntax(invalid_import(
+                self.source.get(range.clone()).unwrap_or_default(),
+            )),
+            false => Reason::Syntax(error.to_string()),
+        };
+        self.at(range, reason)
     }
 
     fn at(&self, range: Range<usize>, reason: Reason) -> Error {
@@ -116,5 +132,18 @@ impl FileErrors {
         let start = self.lines[line.saturating_sub(1)];
         let before = self.source.get(start..offset).unwrap_or_default();
         (line as u32, before.chars().count() as u32 + 1)
+    }
+}
+
+/// Describes the error of an import path, which is written as the string literal `written`.
+fn invalid_import(written: &str) -> String {
+    let path = written.trim_matches(['"', '\'']);
+    let expected = "expected the path of a file relative to an import root";
+    match path {
+        "" => format!("empty import: {expected}"),
+        _ if path.starts_with('/') => format!("absolute import {path:?}: {expected}"),
+        _ => {
+            format!("invalid import {path:?}: {expected}, without \".\", \"..\", \"//\" and \"\\\"")
+        }
     }
 }

@@ -38,7 +38,7 @@ message M {
   repeated int32 expanded = 5 [features.repeated_field_encoding = EXPANDED];
   .a.v1.M plain = 6;
   M delimited = 7 [features.message_encoding = DELIMITED];
-  map<string, M> map = 11 [features.message_encoding = DELIMITED];
+  map<string, M> map = 11;
   oneof choice {
     int32 one = 12;
     string two = 13;
@@ -76,6 +76,19 @@ fn features_set_presence_packing_groups_and_closed_enums() {
 }
 
 #[test]
+fn map_entries_are_never_delimited() {
+    let tree = tree(
+        "edition = \"2023\";\npackage a.v1;\noption features.message_encoding = DELIMITED;\n\
+         message M { M plain = 1; map<string, M> map = 2; }",
+    );
+    let message = tree.message("a.v1.M").unwrap();
+    assert!(matches!(message.fields[0].kind, Kind::Group(_)));
+    assert!(matches!(message.fields[1].kind, Kind::Message(_)));
+    let (_, value) = tree.map_entry(&message.fields[1]).unwrap();
+    assert!(matches!(value.kind, Kind::Message(_)));
+}
+
+#[test]
 fn source_positions_refer_to_the_original_file() {
     let tree = tree(ALL);
     let message = tree.message("a.v1.M").unwrap();
@@ -101,6 +114,20 @@ fn source_positions_refer_to_the_original_file() {
 }
 
 #[test]
+fn e4_edition_2024_is_refused_with_one_line() {
+    let next = "edition = \"2024\";\nexport message A {}\nlocal enum E { Z = 0; }";
+    let user = "syntax = \"proto3\"; import \"next.proto\"; message M { A a = 1; }";
+    let found = Tree::parse([("next.proto", next), ("user.proto", user)]).unwrap_err();
+    let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("next.proto:1:1: error: edition 2024 is not supported"));
+    assert_eq!(
+        errors("edition = \"1999\";"),
+        ["a.proto:1:1: error: unknown edition \"1999\": expected 2023, proto2 or proto3"]
+    );
+}
+
+#[test]
 fn constructs_outside_the_edition_are_errors() {
     let labels =
         "edition = \"2023\";\nmessage A {\n  optional int32 a = 1;\n  required int32 b = 2;\n}";
@@ -113,7 +140,10 @@ fn constructs_outside_the_edition_are_errors() {
     );
     assert_eq!(
         errors("// new\nedition = \"2024\";\nmessage A {}"),
-        ["a.proto:2:1: error: unsupported edition 2024: expected 2023, proto2 or proto3"]
+        [
+            "a.proto:2:1: error: edition 2024 is not supported: expected edition 2023, proto2 or proto3, \
+             or a descriptor set of the compiled files"
+        ]
     );
     assert_eq!(
         errors("edition = \"2023\"; enum E { A = 1; }"),

@@ -25,6 +25,7 @@ mod parse;
 mod print;
 mod promote;
 mod properties;
+mod protoc;
 mod report;
 mod support;
 mod validation;

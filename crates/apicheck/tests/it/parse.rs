@@ -2,6 +2,7 @@
 
 use oxds_apicheck::model::{Cardinality, Kind, Scalar, Tree};
 use oxds_apicheck::parse::Reason;
+use prost::Message as _;
 use prost_reflect::Value;
 
 fn tree(files: &[(&str, &str)]) -> Tree {
@@ -363,5 +364,160 @@ fn comments_and_source_positions_are_kept() {
     assert_eq!(
         field.source.comments().collect::<String>(),
         " Of ü.\n Behind.\n"
+    );
+}
+
+#[test]
+fn e4_extension_range_of_one_number_takes_options() {
+    let text = "syntax = \"proto2\";\npackage a;\nmessage M {\n  \
+                extensions 100 [verification = UNVERIFIED];\n  \
+                extensions 200 to 299, 300 [verification = UNVERIFIED];\n  \
+                optional int32 extensions = 1;\n  optional int32 after = 2;\n}\n\
+                enum E { extensions = 0; }\n";
+    let tree = tree(&[("a.proto", text)]);
+    let message = tree.message("a.M").unwrap();
+    let numbers: Vec<_> = message
+        .extension_ranges
+        .iter()
+        .map(|r| (r.first, r.last))
+        .collect();
+    assert_eq!(numbers, [(100, 100), (200, 299), (300, 300)]);
+    for options in &message.extension_options {
+        assert_eq!(options.get("verification"), Some(&Value::EnumNumber(1)));
+    }
+    assert_eq!(message.fields[1].source.name.unwrap().column, 18);
+}
+
+#[test]
+fn e4_reserved_names_may_be_no_identifiers() {
+    let text = "syntax = \"proto3\";\npackage a;\nmessage M {\n  \
+                reserved \"a-b\", \"c\", '2' \"d\";\n  message In { reserved \"x y\"; }\n  string z = 1;\n}\n\
+                enum E { reserved \"e f\"; ZERO = 0; }\n";
+    let tree = tree(&[("a.proto", text)]);
+    let names = |names: &[oxds_apicheck::model::Name]| -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
+    };
+    let message = tree.message("a.M").unwrap();
+    assert_eq!(names(&message.reserved_names), ["a-b", "c", "2d"]);
+    assert_eq!(
+        names(&tree.message("a.M.In").unwrap().reserved_names),
+        ["x y"]
+    );
+    assert_eq!(
+        names(&tree.enumeration("a.E").unwrap().reserved_names),
+        ["e f"]
+    );
+    assert_eq!(message.fields[0].source.name.unwrap().line, 6);
+}
+
+#[test]
+fn e4_list_of_messages_needs_no_colon() {
+    let options = r#"syntax = "proto2"; package o; import "google/protobuf/descriptor.proto";
+        message R { repeated R rs = 1; optional int32 i = 2; repeated int32 is = 3; }
+        extend google.protobuf.MessageOptions { optional R r = 50000; }"#;
+    let value = |value: &str| {
+        let text = format!(
+            "syntax = \"proto3\"; import \"o.proto\"; message M {{ option (o.r) = {{ {value} }}; }}"
+        );
+        let tree = Tree::parse([("o.proto", options), ("a.proto", text.as_str())]);
+        tree.map(|tree| {
+            let value = tree.message("M").unwrap().options.extension("o.r").cloned();
+            value.unwrap().as_message().unwrap().encode_to_vec()
+        })
+    };
+    let with_colons = value("i: 1 rs: [ { i: 2 rs: [] }, < is: [1, 2] > ]").unwrap();
+    assert!(!with_colons.is_empty());
+    assert_eq!(
+        value("i: 1 rs [ { i: 2 rs [] }, < is: [1, 2] > ]").unwrap(),
+        with_colons
+    );
+    assert!(
+        value("is [1, 2]").is_err(),
+        "only a list of messages needs none"
+    );
+}
+
+#[test]
+fn e4_byte_order_mark_is_skipped() {
+    let text = "\u{feff}syntax = \"proto3\"; message M { Gone a = 1; }";
+    assert_eq!(
+        errors(&[("a.proto", text)]),
+        ["a.proto:1:32: error: Gone is not defined"]
+    );
+    let edition = "\u{feff}edition = \"2023\"; message M { int32 a = 1; }";
+    let tree = tree(&[("a.proto", edition)]);
+    assert!(tree.message("M").is_some());
+    assert!(
+        tree.files[0]
+            .text
+            .as_deref()
+            .unwrap()
+            .starts_with("edition")
+    );
+}
+
+#[test]
+fn e4_own_descriptor_proto_defines_the_options() {
+    // A newer descriptor.proto than the built-in one, with an option that the latter lacks.
+    let descriptor = r#"syntax = "proto2"; package google.protobuf;
+        message FileOptions { extensions 1000 to max; }
+        message MessageOptions { extensions 1000 to max; }
+        message EnumOptions { extensions 1000 to max; }
+        message FieldOptions {
+          optional string newest = 90 [newest = "itself"];
+          extensions 1000 to max;
+        }
+        message ExtensionRangeOptions {
+          optional bool also_new = 91;
+          extensions 1000 to max [also_new = true];
+        }"#;
+    let user = r#"syntax = "proto3"; import "google/protobuf/descriptor.proto";
+        extend google.protobuf.FieldOptions { string mine = 50000; }
+        message M { string a = 1 [newest = "x", (mine) = "y"]; }"#;
+    let files = [
+        ("google/protobuf/descriptor.proto", descriptor),
+        ("a.proto", user),
+    ];
+    let tree = tree(&files);
+    let field = &tree.message("M").unwrap().fields[0];
+    assert_eq!(
+        field.options.get("newest"),
+        Some(&Value::String("x".into()))
+    );
+    assert_eq!(
+        field.options.extension("mine"),
+        Some(&Value::String("y".into()))
+    );
+    assert_eq!(
+        errors(&[(
+            "a.proto",
+            "syntax = \"proto3\"; message M { string a = 1 [newest = \"x\"]; }"
+        )]),
+        ["a.proto:1:46: error: option newest: google.protobuf.FieldOptions has no field newest"]
+    );
+}
+
+#[test]
+fn e10_import_path_errors_name_the_path() {
+    let found = |import: &str| {
+        let text = format!("syntax = \"proto3\";\nimport \"{import}\";\n");
+        errors(&[("a.proto", text.as_str())])
+    };
+    let expected = "expected the path of a file relative to an import root";
+    assert_eq!(
+        found(""),
+        [format!("a.proto:2:8: error: empty import: {expected}")]
+    );
+    assert_eq!(
+        found("/etc/b.proto"),
+        [format!(
+            "a.proto:2:8: error: absolute import \"/etc/b.proto\": {expected}"
+        )]
+    );
+    assert!(found("../b.proto")[0].contains("invalid import \"../b.proto\""));
+    let group = "syntax = \"proto2\";\nmessage M { optional group g = 1 {} }\n";
+    assert_eq!(
+        errors(&[("a.proto", group)])[0],
+        "a.proto:2:28: error: invalid group name"
     );
 }

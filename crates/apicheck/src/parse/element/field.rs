@@ -5,6 +5,7 @@ use prost_reflect::Value;
 use prost_types::FieldDescriptorProto;
 use prost_types::field_descriptor_proto::{Label, Type};
 
+use super::field_rules::is_packable;
 use super::message::Oneofs;
 use super::{Builder, split};
 use crate::model::{
@@ -45,7 +46,7 @@ impl Builder<'_> {
         {
             kind = Kind::Group(id);
         }
-        Some(Field {
+        let field = Field {
             name: proto.name().into(),
             number: proto.number(),
             json_name: match &proto.json_name {
@@ -60,7 +61,9 @@ impl Builder<'_> {
             default: proto.default_value.as_deref().map(Name::from),
             options,
             source: self.source(),
-        })
+        };
+        self.check_field(&full, proto, &field);
+        Some(field)
     }
 
     fn cardinality(
@@ -90,13 +93,8 @@ impl Builder<'_> {
     }
 
     fn is_packed(&self, kind: Kind, options: &Options, features: Features) -> bool {
-        let packable = match kind {
-            Kind::Scalar(scalar) => !matches!(scalar, Scalar::String | Scalar::Bytes),
-            Kind::Enum(_) => true,
-            Kind::Message(_) | Kind::Group(_) => false,
-        };
         let asked = options.get("packed").and_then(Value::as_bool);
-        packable && asked.unwrap_or(features.packed)
+        is_packable(kind) && asked.unwrap_or(features.packed)
     }
 
     fn kind(&mut self, scope: &str, proto: &FieldDescriptorProto) -> Option<Kind> {

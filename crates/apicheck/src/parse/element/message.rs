@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use prost::Message as _;
 use prost_types::{DescriptorProto, EnumDescriptorProto};
 
+use super::options::UNINTERPRETED;
 use super::{Builder, split};
 use crate::model::{
-    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, NumberRange, Oneof, Options,
+    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, NumberRange, Oneof, Options, Syntax,
 };
 use crate::parse::names::{join, synthetic};
 
@@ -33,6 +34,13 @@ impl Builder<'_> {
             .options
             .as_ref()
             .is_some_and(prost_types::MessageOptions::map_entry);
+        let written = proto.options.iter().flat_map(|o| &o.uninterpreted_option);
+        for (option, index) in written.zip(0..) {
+            if matches!(&option.name[..], [part] if part.name_part == "map_entry") {
+                let why = "map_entry is set by compilers: expected a field of type map<K, V>";
+                self.rule(&[7, UNINTERPRETED, index], format!("{name}: {why}"));
+            }
+        }
         let options = match map_entry {
             true => Options::default(),
             false => self.options(
@@ -50,13 +58,30 @@ impl Builder<'_> {
             self.features.delimited = false;
             self.map_entries.insert(id);
         }
-        let messages = self.each(3, &proto.nested_type, |s, m| s.message(&name, m, Some(id)));
+        let fields = proto.field.iter().zip(0..);
+        let by_type: HashMap<&str, i32> = fields
+            .filter_map(|(field, index)| Some((field.type_name.as_deref()?, index)))
+            .collect();
+        let own = self.path.clone();
+        let messages = self.each(3, &proto.nested_type, |s, m| {
+            let is_entry = m
+                .options
+                .as_ref()
+                .is_some_and(|options| options.map_entry());
+            let field = by_type.get(m.name()).filter(|_| is_entry);
+            s.map_field = field.map(|index| [&own[..], &[2, *index]].concat());
+            let id = s.message(&name, m, Some(id));
+            s.map_field = None;
+            id
+        });
         let enums = self.each(4, &proto.enum_type, |s, e| {
             s.enumeration(&name, e, Some(id))
         });
         self.each(6, &proto.extension, |s, e| s.extension(&name, e, Some(id)));
         let oneofs = self.oneofs(&name, proto);
         let fields = self.each(2, &proto.field, |s, field| s.field(&name, field, &oneofs));
+        let extension_options = self.extension_options(&name, proto);
+        self.check_message(&name, proto, &options);
         self.features = outer;
         let message = Message {
             id,
@@ -81,6 +106,7 @@ impl Builder<'_> {
                     .iter()
                     .map(|r| (r.start(), r.end().saturating_sub(1))),
             ),
+            extension_options,
             map_entry,
             options,
             source: self.source(),
@@ -88,6 +114,36 @@ impl Builder<'_> {
         };
         self.messages.push(message);
         id
+    }
+
+    /// Returns the options of each extension range.
+    fn extension_options(&mut self, name: &str, proto: &DescriptorProto) -> Vec<Options> {
+        self.each(5, &proto.extension_range, |s, range| {
+            s.options(
+                3,
+                name,
+                "google.protobuf.ExtensionRangeOptions",
+                split!(range.options),
+            )
+        })
+    }
+
+    /// Reports violations of the current message that concern no other element.
+    fn check_message(&mut self, name: &str, proto: &DescriptorProto, options: &Options) {
+        self.check_json_names(name, proto, options, self.features.json);
+        self.check_reserved_names(name, 10, &proto.reserved_name);
+        self.check_message_ranges(name, proto);
+        if self.draft.syntax != Syntax::Proto3 || !self.is_text() {
+            return;
+        }
+        if options.is_true("message_set_wire_format") {
+            let why = "message_set_wire_format is not valid in proto3";
+            self.rule(&[7], format!("{name}: {why}"));
+        }
+        if !proto.extension_range.is_empty() {
+            let why = "extension ranges are not valid in proto3";
+            self.rule(&[5], format!("{name}: {why}"));
+        }
     }
 
     /// Builds the oneofs of the source, without the synthetic ones of proto3 `optional`.
@@ -146,6 +202,9 @@ impl Builder<'_> {
             "google.protobuf.EnumOptions",
             split!(proto.options),
         );
+        self.check_enum_names(&name, proto, &options);
+        self.check_reserved_names(&name, 5, &proto.reserved_name);
+        self.check_enum_ranges(&name, proto);
         let declared = Enum {
             id,
             file: FileId(self.index as u32),

@@ -1,7 +1,11 @@
 //! Building of the elements of one file: resolves names and reads options.
 
+mod clash;
 mod field;
+mod field_rules;
 mod message;
+mod options;
+mod ranges;
 mod service;
 
 use std::collections::HashSet;
@@ -16,8 +20,8 @@ use super::names::{Ids, Meaning, NameTable, Wanted};
 use super::options::{Context, Schema};
 use super::source::Sources;
 use crate::model::{
-    Docs, Enum, Extension, File, FileId, Import, ImportMode, Message, MessageId, Options, Service,
-    Source, Tree,
+    Docs, Enum, Extension, File, FileId, Import, ImportMode, Message, MessageId, Service, Source,
+    Tree,
 };
 
 /// Contribution of one file to a tree.
@@ -60,6 +64,7 @@ pub(super) fn build(
         ids: names.first_ids(index),
         messages: Vec::new(),
         map_entries: HashSet::new(),
+        map_field: None,
         enums: Vec::new(),
         services: Vec::new(),
         extensions: Vec::new(),
@@ -102,6 +107,8 @@ struct Builder<'a> {
     messages: Vec<Message>,
     /// Synthetic messages of `map` fields in this file.
     map_entries: HashSet<MessageId>,
+    /// Path of the map field whose entry is being built.
+    map_field: Option<Vec<i32>>,
     enums: Vec<Enum>,
     services: Vec<Service>,
     extensions: Vec<Extension>,
@@ -204,45 +211,6 @@ impl<'a> Builder<'a> {
         built
     }
 
-    /// Builds the options of the current element; `tag` is the number of its field `options`.
-    fn options(
-        &mut self,
-        tag: i32,
-        scope: &str,
-        sort: &str,
-        options: Option<(&[UninterpretedOption], Vec<u8>)>,
-    ) -> Options {
-        self.path.push(tag);
-        let kept = self.draft.options.get(&self.path);
-        let (uninterpreted, standard) = options.unwrap_or_default();
-        let encoded = match kept {
-            Some(kept) => kept,
-            // In a parsed text, all options are uninterpreted.
-            None if self.draft.text.is_some() => &[][..],
-            None => &standard,
-        };
-        let context = self.context(scope);
-        let (options, errors) = self.schema.read(context, sort, encoded, uninterpreted);
-        let mut docs = Vec::new();
-        for (index, option) in (0..).zip(uninterpreted) {
-            for of in self
-                .sources
-                .docs_of_all(&[&self.path[..], &[999, index]].concat())
-            {
-                let path = self.schema.path(context, sort, option);
-                docs.extend(path.first().map(|number| (*number as u32, of)));
-            }
-        }
-        for (index, reason) in errors {
-            self.report(&[999, index as i32], reason);
-        }
-        self.path.pop();
-        match docs.is_empty() {
-            true => options,
-            false => options.documented(docs),
-        }
-    }
-
     /// Returns the comments of the statements for the lists `tags` of the current element.
     fn statement_docs(&self, tags: &[i32]) -> Vec<Docs> {
         let each = tags.iter().map(|tag| {
@@ -274,12 +242,25 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Returns whether the file has a text. A descriptor set was checked by the compiler that made
+    /// it, maybe an older one.
+    fn is_text(&self) -> bool {
+        self.draft.text.is_some()
+    }
+
+    /// Reports a violation of a rule at the field `below` of the current element.
+    fn rule(&mut self, below: &[i32], why: String) {
+        self.report(below, Reason::Rule(why));
+    }
+
     fn report(&mut self, below: &[i32], reason: Reason) {
         let path = [&self.path[..], below].concat();
-        let span = self
-            .sources
-            .span(&path)
-            .or_else(|| self.sources.span(&self.path));
+        // The entry of a map has no position, but the map field has one.
+        let map_field = || self.sources.span(self.map_field.as_ref()?);
+        let span = self.sources.span(&path);
+        let span = span
+            .or_else(|| self.sources.span(&self.path))
+            .or_else(map_field);
         self.errors.push(Error::new(self.draft, span, reason));
     }
 

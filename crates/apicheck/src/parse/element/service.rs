@@ -12,6 +12,7 @@ impl Builder<'_> {
         let id = ServiceId(self.ids.services);
         self.ids.services += 1;
         let name = join(scope, proto.name());
+        self.check_methods(&name, proto);
         let methods = self.each(2, &proto.method, |s, method| s.method(&name, method));
         let options = self.options(
             3,

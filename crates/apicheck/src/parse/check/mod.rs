@@ -1,10 +1,16 @@
-//! Semantic checks after name resolution: colliding numbers and names, and the rules of proto3.
+//! Semantic checks after name resolution, which concern several elements.
+//!
+//! Rules about one element alone are checked where it is built, see `element`.
+
+mod declarations;
+mod extensions;
+mod fields;
 
 use std::collections::HashMap;
 
 use super::error::{Error, Reason};
 use crate::finding::Location;
-use crate::model::{Enum, FileId, FileSpan, Message, NumberRange, Source, Tree};
+use crate::model::{Enum, File, FileId, FileSpan, Message, NumberRange, Source, Tree};
 
 /// Returns every error in the elements of the tree.
 pub(super) fn all(tree: &Tree) -> Vec<Error> {
@@ -12,8 +18,13 @@ pub(super) fn all(tree: &Tree) -> Vec<Error> {
         tree,
         errors: Vec::new(),
     };
+    for file in &tree.files {
+        check.imports(file);
+    }
     for message in &tree.messages {
         check.message(message);
+        check.fields_of(message);
+        check.declarations(message);
     }
     for declared in &tree.enums {
         check.enumeration(declared);
@@ -111,29 +122,19 @@ impl Check<'_> {
         }
     }
 
-    fn extensions(&mut self) {
-        let mut taken: HashMap<_, &Source> = HashMap::new();
-        for extension in &self.tree.extensions {
-            let number = extension.field.number;
-            let extendee = &self.tree[extension.extendee];
-            if !extendee
-                .extension_ranges
-                .iter()
-                .any(|range| range.contains(number))
-            {
+    /// Reports imports of files for the lite runtime by files for the full one.
+    fn imports(&mut self, file: &File) {
+        if file.text.is_none() || is_lite(file) {
+            return;
+        }
+        for import in &file.imports {
+            let imported = &self.tree[import.file];
+            if is_lite(imported) {
                 let why = format!(
-                    "{}: {} does not leave number {number} to extensions",
-                    extension.name, extendee.name
+                    "import {:?} has optimize_for = LITE_RUNTIME, but this file does not",
+                    imported.path
                 );
-                self.report(extension.file, &extension.field.source, why, None);
-            }
-            let key = (extension.extendee, number);
-            if taken.insert(key, &extension.field.source).is_some() {
-                let why = format!(
-                    "{}: another extension of {} has number {number}",
-                    extension.name, extendee.name
-                );
-                self.report(extension.file, &extension.field.source, why, None);
+                self.report(file.id, &import.source, why, None);
             }
         }
     }
@@ -150,4 +151,10 @@ impl Check<'_> {
             text: self.tree[file].text.clone(),
         });
     }
+}
+
+/// Returns whether a file is for the lite runtime.
+fn is_lite(file: &File) -> bool {
+    let optimized = file.options.get("optimize_for");
+    optimized.and_then(|value| value.as_enum_number()) == Some(3)
 }
