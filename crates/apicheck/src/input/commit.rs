@@ -1,32 +1,102 @@
 //! Commits of a repository: their files, and the base of a comparison.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use jiff::civil::Date;
 
 use super::failure::Unusable;
-use super::git::{folder_of, run};
-use super::listing::{Listing, is_wanted};
+use super::git::{folder_of, read, run};
+use super::listing::{Listing, is_copy, is_wanted};
+use super::paths::{is_below, join};
 use super::source::{Input, Revision};
 
-/// Lists the files of a commit.
-pub(super) fn listing(repository: &Path, revision: &Revision) -> Result<Listing, Unusable> {
+/// Lists the files of a commit. Links to folders are followed as in a folder `subdir`: if their
+/// target lies in the repository, but outside of it.
+pub(super) fn listing(
+    repository: &Path,
+    revision: &Revision,
+    subdir: &str,
+) -> Result<Listing, Unusable> {
     let folder = folder_of(repository);
     let commit = resolve(&folder, revision)?;
-    let tree = run(
-        &folder,
-        &["ls-tree", "-r", "-z", "--name-only", "--full-tree", &commit],
-    )?;
-    let mut paths: Vec<String> = tree
-        .split('\0')
+    let tree = run(&folder, &["ls-tree", "-r", "-z", "--full-tree", &commit])?;
+    // `MODE TYPE HASH\tPATH`; links have the mode 120000.
+    let entries = tree.split('\0').filter_map(|entry| entry.split_once('\t'));
+    let (links, files): (Vec<_>, Vec<_>) =
+        entries.partition(|(attributes, _)| attributes.starts_with("120000"));
+    let files = files.into_iter().map(|(_, path)| path);
+    let paths: Vec<String> = files
         .filter(|path| is_wanted(path))
         .map(str::to_owned)
         .collect();
-    paths.sort_unstable();
+    let links: Vec<String> = links
+        .into_iter()
+        .map(|(_, path)| path.to_owned())
+        .filter(|path| is_below(path, subdir))
+        .collect();
+    let links = linked(&folder, &commit, subdir, &links, &paths)?;
     let place = match revision {
         Revision::Branch(name) | Revision::Tag(name) | Revision::Ref(name) => name.clone(),
     };
-    Ok(Listing::git(folder, commit, place, paths))
+    Ok(Listing::git(folder, commit, place, paths, links))
+}
+
+/// Returns the paths that are reached through `links`, each with its target in the repository.
+fn linked(
+    folder: &Path,
+    commit: &str,
+    subdir: &str,
+    links: &[String],
+    paths: &[String],
+) -> Result<HashMap<String, String>, Unusable> {
+    if links.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let targets = read(folder, commit, links)?;
+    let mut linked = HashMap::new();
+    let mut followed: Vec<String> = Vec::new();
+    for (link, target) in links.iter().zip(targets) {
+        let Ok(target) = std::str::from_utf8(&target) else {
+            continue;
+        };
+        let Some(target) = resolved(link, target) else {
+            continue;
+        };
+        if is_wanted(link) {
+            linked.insert(link.clone(), target);
+        } else if !is_below(&target, subdir)
+            && !is_copy(link.rsplit('/').next().unwrap_or(link))
+            && !followed.iter().any(|known| is_below(&target, known))
+        {
+            let below = paths.iter().filter(|path| is_below(path, &target));
+            linked.extend(below.map(|path| {
+                let inside = path[target.len()..].trim_start_matches('/');
+                (join(link, inside), path.clone())
+            }));
+            followed.push(target);
+        }
+    }
+    Ok(linked)
+}
+
+/// Returns the path of the target of a link, or `None` if it lies outside of the repository.
+fn resolved(link: &str, target: &str) -> Option<String> {
+    if target.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = link.split('/').collect();
+    parts.pop();
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 /// Reads one file of a commit. Returns `None` if the commit does not contain it.
@@ -80,7 +150,10 @@ fn resolve(folder: &Path, revision: &Revision) -> Result<String, Unusable> {
 fn shallow_hint(folder: &Path) -> &'static str {
     let shallow = run(folder, &["rev-parse", "--is-shallow-repository"]);
     match shallow.is_ok_and(|answer| answer.trim() == "true") {
-        true => "; the clone is shallow: `git fetch --unshallow` fetches the rest",
+        true => {
+            "; the clone is shallow: `git fetch --unshallow` fetches the rest \
+             (actions/checkout: `fetch-depth: 0`)"
+        }
         false => "",
     }
 }
@@ -163,6 +236,9 @@ fn default_branch(folder: &Path) -> Result<String, Unusable> {
         .ok_or_else(|| Unusable::UnknownRevision {
             repository: folder.display().to_string(),
             revision: "default branch (origin/HEAD, main, master)".to_owned(),
-            hint: "; choose the base with --against .git#ref=…".to_owned(),
+            hint: format!(
+                "; choose the base with --against .git#ref=…{}",
+                shallow_hint(folder)
+            ),
         })
 }

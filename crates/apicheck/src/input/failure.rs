@@ -94,3 +94,11 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Unusable {
         why: error.to_string(),
     }
 }
+
+/// Describes a pipe or device in the place of a file. Reading it could block.
+pub(super) fn not_regular(path: &Path) -> Unusable {
+    Unusable::Unreadable {
+        path: path.to_owned(),
+        why: "not a regular file".to_owned(),
+    }
+}

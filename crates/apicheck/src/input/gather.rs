@@ -28,7 +28,13 @@ pub(super) fn gather(
     });
     let targets = targets(listing, &modules, &subdir, options);
     if targets.is_empty() {
-        return Err(Unusable::Empty(join(&listing.place, &subdir)).into());
+        let place = join(&listing.place, &subdir);
+        let ignored = listing.paths.iter().any(|path| listing.ignores(path));
+        let hint = match ignored && options.paths.is_empty() {
+            true => "; git ignores the files there, --path PATH checks them",
+            false => "",
+        };
+        return Err(Unusable::Empty(place + hint).into());
     }
     let includes = options
         .includes
@@ -71,7 +77,10 @@ fn targets(
             longest(&mut left_out.into_iter())
                 .is_none_or(|exclude| longest(&mut own.into_iter()) >= Some(exclude))
         })
-        .filter(|path| options.paths.is_empty() || below(path, &options.paths))
+        .filter(|path| match options.paths.is_empty() {
+            true => !listing.ignores(path),
+            false => below(path, &options.paths),
+        })
         .filter(|path| !below(path, &options.excludes))
         .cloned()
         .collect()

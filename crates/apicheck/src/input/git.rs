@@ -1,5 +1,6 @@
 //! Calls of the `git` command.
 
+use std::collections::HashSet;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,6 +8,7 @@ use std::process::{Command, Stdio};
 use prost::bytes::Bytes;
 
 use super::failure::Unusable;
+use super::paths::clean;
 
 /// Returns the folder in which git runs, for `api/.git` or `api`.
 pub(super) fn folder_of(repository: &Path) -> PathBuf {
@@ -37,6 +39,27 @@ pub(super) fn run(folder: &Path, arguments: &[&str]) -> Result<String, Unusable>
         false => Err(failed(
             String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         )),
+    }
+}
+
+/// Returns the untracked files and folders below `folder` that git ignores (`.gitignore`), relative
+/// to it; nothing outside a repository, or if the whole folder is ignored.
+pub(super) fn ignored(folder: &Path) -> HashSet<String> {
+    let list = [
+        "ls-files",
+        "-z",
+        "--others",
+        "--ignored",
+        "--exclude-standard",
+        "--directory",
+    ];
+    let list = run(folder, &list).unwrap_or_default();
+    let paths = list.split('\0');
+    let paths = paths.filter(|path| path.ends_with('/') || path.ends_with(".proto"));
+    let paths: HashSet<_> = paths.map(clean).collect();
+    match paths.contains("") {
+        true => HashSet::new(),
+        false => paths,
     }
 }
 

@@ -53,7 +53,8 @@ pub fn load(input: &Input, options: &LoadOptions) -> Result<Tree, Failure> {
             revision,
             subdir,
         } => {
-            let listing = commit::listing(repository, revision)?;
+            let top = clean(subdir.as_deref().unwrap_or_default());
+            let listing = commit::listing(repository, revision, &top)?;
             let modules = match subdir {
                 Some(_) => None,
                 None => modules::of(&listing)?,
@@ -88,11 +89,15 @@ pub fn read_top_file(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusa
     match input {
         Input::Folder(folder) => {
             let path = folder.join(name);
-            match std::fs::read(&path) {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(failure::unreadable(&path, &error)),
+            match std::fs::metadata(&path) {
+                Ok(found) if !found.is_file() => return Err(failure::not_regular(&path)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                _ => {}
             }
+            let bytes = std::fs::read(&path);
+            bytes
+                .map(Some)
+                .map_err(|error| failure::unreadable(&path, &error))
         }
         Input::Git {
             repository,

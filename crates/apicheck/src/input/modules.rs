@@ -114,6 +114,7 @@ impl Modules {
         let ignores = &mut self.ignores;
         ignores.breaking.extend(breaking.ignores(folder, scope));
         ignores.lint.extend(lint.ignores(folder, scope));
+        ignores.used.extend(breaking.used(scope));
     }
 }
 

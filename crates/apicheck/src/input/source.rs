@@ -57,7 +57,8 @@ pub enum Revision {
 pub struct LoadOptions {
     /// Folders that are searched for imports, each as a root. Their files are not targets.
     pub includes: Vec<PathBuf>,
-    /// Only files below these paths, from the top of the tree, are targets; all files if empty.
+    /// Only files below these paths, from the top of the tree, are targets; if empty, all files that
+    /// git does not ignore.
     pub paths: Vec<String>,
     /// Files below these paths are not targets.
     pub excludes: Vec<String>,
@@ -94,6 +95,14 @@ impl FromStr for Input {
     type Err = Unusable;
 
     fn from_str(text: &str) -> Result<Self, Unusable> {
+        if text.contains("://") || text.starts_with("git@") {
+            return Err(Unusable::Spelling {
+                input: text.to_owned(),
+                why: "remote repositories are not read: fetch the branch with git, then write \
+                      .git#ref=origin/BRANCH"
+                    .to_owned(),
+            });
+        }
         let (place, fragment) = match text.split_once('#') {
             Some((place, fragment)) => (place, Some(fragment)),
             None => (text, None),

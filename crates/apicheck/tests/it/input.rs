@@ -211,7 +211,9 @@ fn commit_is_read_without_a_checkout() {
     let input = format!("{}#ref=v0", shallow.path().join("clone").display());
     let wrong = read(&input).unwrap_err().to_string();
     assert!(
-        wrong.ends_with("the clone is shallow: `git fetch --unshallow` fetches the rest"),
+        wrong.ends_with(
+            "`git fetch --unshallow` fetches the rest (actions/checkout: `fetch-depth: 0`)"
+        ),
         "{wrong}"
     );
     let outside = tempfile::tempdir().unwrap();
@@ -306,4 +308,124 @@ fn empty_or_missing_input_is_an_error() {
     };
     write(folder.path(), &[("a/a.proto", DEP)]);
     assert!(load(&Input::Folder(folder.path().to_owned()), &only).is_err());
+}
+
+#[test]
+fn e10_branch_names_and_urls_are_explained() {
+    for remote in [
+        "https://example.com/api.git#branch=main",
+        "git@example.com:api.git",
+    ] {
+        let wrong = remote.parse::<Input>().unwrap_err().to_string();
+        assert!(wrong.starts_with(remote), "{wrong}");
+        assert!(wrong.ends_with("write .git#ref=origin/BRANCH"), "{wrong}");
+    }
+    let wrong = read("no-such-branch").unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "no-such-branch: no such folder; a commit of a repository is written .git#ref=no-such-branch"
+    );
+}
+
+#[test]
+fn e10_shallow_checkout_without_default_branch_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let origin = folder.path().join("origin");
+    std::fs::create_dir(&origin).unwrap();
+    git(&origin, &["init", "-q"]);
+    write(&origin, &[("a/a.proto", DEP)]);
+    git(&origin, &["add", "."]);
+    git(&origin, &["commit", "-qm", "one"]);
+    git(&origin, &["update-ref", "refs/pull/1/merge", "HEAD"]);
+    // As `actions/checkout` does for a pull request: one commit, no branch.
+    let clone = folder.path().join("clone");
+    std::fs::create_dir(&clone).unwrap();
+    git(&clone, &["init", "-q"]);
+    let url = format!("file://{}", origin.display());
+    git(
+        &clone,
+        &["fetch", "-q", "--depth=1", &url, "refs/pull/1/merge"],
+    );
+    git(&clone, &["checkout", "-q", "--detach", "FETCH_HEAD"]);
+    // An unborn branch has the usual name, but no commit.
+    let wrong = merge_base(&clone).unwrap_err().to_string();
+    assert!(wrong.contains("default branch"), "{wrong}");
+    assert!(wrong.contains("`fetch-depth: 0`"), "{wrong}");
+}
+
+#[cfg(unix)]
+#[test]
+fn e10_links_to_folders_outside_are_followed_everywhere() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    git(path, &["init", "-q"]);
+    write(
+        path,
+        &[("api/a.proto", A), ("shared/dep/v1/dep.proto", DEP)],
+    );
+    symlink("../shared/dep", path.join("api/dep")).unwrap();
+    // Links to the tree itself are listed at their own place; links of Bazel lead to copies.
+    symlink(".", path.join("api/self")).unwrap();
+    symlink("../shared", path.join("api/bazel-out")).unwrap();
+    git(path, &["add", "."]);
+    git(path, &["commit", "-qm", "one"]);
+    let api = path.join("api");
+    let commit = format!("{}#ref=HEAD,subdir=api", path.display());
+    let expected = ["dep/v1/dep.proto", "a.proto"];
+    assert_eq!(targets(&read(api.to_str().unwrap()).unwrap()), expected);
+    assert_eq!(targets(&read(&commit).unwrap()), expected);
+    // At the top, the target of the link is part of the tree, and found there.
+    let tree = read(path.to_str().unwrap()).unwrap();
+    assert_eq!(tree.targets().count(), 2);
+    // A cycle of links outside ends.
+    symlink("..", path.join("shared/dep/v1/up")).unwrap();
+    assert_eq!(targets(&read(api.to_str().unwrap()).unwrap()), expected);
+}
+
+#[test]
+fn e10_files_ignored_by_git_are_imports_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    git(path, &["init", "-q"]);
+    write(
+        path,
+        &[
+            (".gitignore", "build/\nscratch.proto\n"),
+            ("a.proto", A),
+            ("build/dep/v1/dep.proto", DEP),
+            ("build/copy.proto", UNUSED),
+            ("scratch.proto", UNUSED),
+        ],
+    );
+    let tree = read(path.to_str().unwrap()).unwrap();
+    assert_eq!(targets(&tree), ["a.proto"]);
+    assert!(tree.message("dep.v1.Dep").is_some());
+    let named = LoadOptions {
+        paths: vec!["scratch.proto".to_owned()],
+        ..LoadOptions::default()
+    };
+    let named = load(&Input::Folder(path.to_owned()), &named);
+    assert!(matches!(named, Err(Failure::Compile(_))), "{named:?}");
+    std::fs::remove_file(path.join("a.proto")).unwrap();
+    let wrong = read(path.to_str().unwrap()).unwrap_err().to_string();
+    assert!(
+        wrong.ends_with("; git ignores the files there, --path PATH checks them"),
+        "{wrong}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn e10_pipe_in_the_tree_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("a.proto", DEP)]);
+    let pipe = folder.path().join("pipe.proto");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let wrong = read(folder.path().to_str().unwrap())
+        .unwrap_err()
+        .to_string();
+    assert_eq!(wrong, format!("{}: not a regular file", pipe.display()));
 }
