@@ -25,7 +25,7 @@ use jiff::civil::Date;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, read_text};
 
 /// Name of the ledger file in the top folder of a tree.
 pub const LEDGER_FILE: &str = "oxds-ledger.yaml";
@@ -152,14 +152,8 @@ impl Ledger {
     /// # Errors
     /// Fails if the file cannot be read or is invalid.
     pub fn read(path: &Path) -> Result<Option<Ledger>, ConfigError> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Ledger::parse(path, &text).map(Some),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ConfigError {
-                place: path.display().to_string(),
-                why: error.to_string(),
-            }),
-        }
+        let text = read_text(path)?;
+        text.map(|text| Ledger::parse(path, &text)).transpose()
     }
 
     /// Parses the text of the file. `path` is used in errors.
@@ -216,6 +210,12 @@ impl Ledger {
     pub fn after(&self, release: &Release) -> impl Iterator<Item = &Release> {
         let date = release.date;
         self.releases.iter().filter(move |one| one.date > date)
+    }
+
+    /// Returns the last release on or before a day.
+    #[must_use]
+    pub fn last_release(&self, today: Date) -> Option<&Release> {
+        self.releases.iter().rfind(|one| one.date <= today)
     }
 
     /// Returns the entry of a deprecated element.

@@ -108,6 +108,13 @@ impl Rule {
         format!("{PAGE}#{}", self.id.to_lowercase())
     }
 
+    /// Returns whether a violation breaks the wire format.
+    #[must_use]
+    pub fn is_wire(&self) -> bool {
+        // A number that is not reserved can be reused with another meaning.
+        self.category == Category::Wire || self.id == "REMOVED_UNRESERVED"
+    }
+
     /// Returns the severity in a profile, or `None` if the rule does not apply there.
     #[must_use]
     pub fn severity(&self, profile: Profile) -> Option<Severity> {

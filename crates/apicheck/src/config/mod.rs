@@ -17,8 +17,10 @@
 //!
 //! `rule` may also be the id of the counterpart in buf.
 //!
-//! An exception exempts one finding, not a rule and not a file. An exception that matches no
-//! finding, or is past its expiry date, is an error: exceptions do not outlive their reason.
+//! An exception exempts one finding, not a rule and not a file. Exceptions do not outlive their
+//! reason: one that is past its expiry date is an error, and so is a new one that matches no finding.
+//! After the change was merged, it matches nothing more. Then it lives until its expiry date, or
+//! without one until the next release of the ledger.
 
 mod error;
 
@@ -30,6 +32,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 pub use error::ConfigError;
+pub(crate) use error::read_text;
 
 use crate::finding::{Finding, Language};
 use crate::rule::Profile;
@@ -49,6 +52,15 @@ pub struct Config {
     /// Naming rules for packages and folders of this tree.
     pub policy: Policy,
     exceptions: Exceptions,
+}
+
+/// Earlier states of a configuration. They show how long an exception has been merged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Earlier<'a> {
+    /// Configuration of the base of the comparison; `None` if it is unknown.
+    pub base: Option<&'a Config>,
+    /// Version of the last release, and the configuration at its date; `None` if unknown.
+    pub release: Option<(&'a str, &'a Config)>,
 }
 
 /// Serialised form of `oxds-api.yaml`.
@@ -85,14 +97,8 @@ impl Config {
     /// # Errors
     /// Fails if the file cannot be read, or has an unknown key, rule, language or date.
     pub fn read(path: &Path) -> Result<Option<Config>, ConfigError> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => Config::parse(path, &text).map(Some),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ConfigError {
-                place: path.display().to_string(),
-                why: error.to_string(),
-            }),
-        }
+        let text = read_text(path)?;
+        text.map(|text| Config::parse(path, &text)).transpose()
     }
 
     /// Parses the text of the file. `path` is used in errors.
@@ -145,8 +151,15 @@ impl Config {
 
     /// Returns the unused and the expired exceptions as findings. `findings` must be complete.
     #[must_use]
-    pub fn left_over(&self, findings: &[Finding], today: Date) -> Vec<Finding> {
-        self.exceptions.left_over(findings, today)
+    pub fn left_over(
+        &self,
+        findings: &[Finding],
+        today: Date,
+        earlier: Earlier<'_>,
+    ) -> Vec<Finding> {
+        let base = earlier.base.map(|base| &base.exceptions);
+        let release = earlier.release.map(|(name, then)| (name, &then.exceptions));
+        self.exceptions.left_over(findings, today, base, release)
     }
 }
 

@@ -115,9 +115,11 @@ fn texts(tree: &Tree) -> HashMap<String, Name> {
     texts.collect()
 }
 
-/// Returns whether a finding is about a breaking change.
+/// Returns whether a finding is about a breaking change. Removals are, too: the policy decides when
+/// they are allowed, but buf has a counterpart for them.
 fn breaks(finding: &Finding) -> bool {
-    finding.rule.compares == Compares::Pair && finding.rule.category != Category::Policy
+    let rule = finding.rule;
+    rule.compares == Compares::Pair && (rule.category != Category::Policy || !rule.buf.is_empty())
 }
 
 /// Returns the displayed location of a finding: in the new tree if possible, else in the old tree.

@@ -16,11 +16,13 @@ mod github;
 mod gitlab;
 mod json;
 mod junit;
+mod plain;
 mod sarif;
 mod stats;
 mod text;
 
 pub use findings::Report;
+pub use plain::plain;
 pub use text::Style;
 
 /// Format of a report.

@@ -7,6 +7,7 @@ use miette::{
 };
 
 use super::findings::{Report, place, sentence, severity_word};
+use super::plain::{plain, plain_source};
 use crate::finding::{Finding, Location};
 use crate::model::Span;
 
@@ -23,15 +24,15 @@ pub struct Style {
 pub(super) fn render(report: &Report, style: Style) -> String {
     let mut out = String::new();
     for finding in report.counted() {
-        let _ = writeln!(out, "{}", first_line(finding));
+        let _ = writeln!(out, "{}", plain(&first_line(finding)));
         if style.snippets {
             snippets(report, finding, style, &mut out);
         }
         if let Some(fix) = &finding.fix {
-            let _ = writeln!(out, "  fix: {fix}");
+            let _ = writeln!(out, "  fix: {}", plain(fix));
         }
     }
-    let _ = writeln!(out, "{}", report.summary());
+    let _ = writeln!(out, "{}", plain(&report.summary()));
     out
 }
 
@@ -66,6 +67,8 @@ fn snippets(report: &Report, finding: &Finding, style: Style, out: &mut String) 
 }
 
 fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<String> {
+    let text = &*plain_source(text);
+    let path = &*plain(&location.path);
     let span = first_line_of(location.span?, text);
     let (start, end) = (offset(text, span.0), offset(text, span.1));
     let theme = match style.terminal {
@@ -73,16 +76,14 @@ fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<
         false => GraphicalTheme::none(),
     };
     let snippet = Snippet {
-        source: NamedSource::new(&location.path, text.to_owned()),
+        source: NamedSource::new(path, text.to_owned()),
         label: LabeledSpan::new(Some(word.to_owned()), start, end.saturating_sub(start)),
     };
     let mut drawn = String::new();
     let handler = GraphicalReportHandler::new_themed(theme).with_context_lines(1);
     handler.render_report(&mut drawn, &snippet).ok()?;
     // The handler prints a heading, which duplicates our first line.
-    let lines = drawn
-        .lines()
-        .skip_while(|line| !line.contains(&location.path));
+    let lines = drawn.lines().skip_while(|line| !line.contains(path));
     Some(
         lines
             .filter(|line| !line.trim().is_empty())

@@ -14,8 +14,9 @@ static UNUSED: Rule = Rule {
     id: "EXCEPTION_UNUSED",
     behaviours: &[],
     purpose: "Every exception matches a finding",
-    why: "The change it was written for was merged, reverted or spelled differently. If the exception stays, \
-     it also hides the next change of the same form. Remove it.",
+    why: "The change was reverted or is spelled differently, or it was merged before the last release. An \
+     exception that stays also hides the next change of the same form. Remove it. \
+     Between the merge and the next release of the ledger, or until its expiry date, it may stay.",
     category: Category::Policy,
     profiles: Profiles::ERROR,
     compares: Compares::Pair,
@@ -77,19 +78,59 @@ impl Exceptions {
         }
     }
 
-    /// Returns the unused and the expired exceptions as findings. `findings` must be complete.
-    pub(crate) fn left_over(&self, findings: &[Finding], today: Date) -> Vec<Finding> {
+    /// Returns the unused and the expired exceptions as findings. `findings` must be complete. `base`
+    /// has the exceptions that are merged, `release` those that were merged at the last release.
+    pub(crate) fn left_over(
+        &self,
+        findings: &[Finding],
+        today: Date,
+        base: Option<&Exceptions>,
+        release: Option<(&str, &Exceptions)>,
+    ) -> Vec<Finding> {
         let left_over = self.list.iter().filter_map(|exception| {
             let Exception { rule, owner, .. } = exception;
             if let Some(expires) = exception.expires.filter(|_| exception.is_expired(today)) {
                 let message = format!("expired on {expires}; owner: {owner}");
                 return Some(self.finding(exception, &EXPIRED, message));
             }
-            let used = findings.iter().any(|finding| exception.is_for(finding));
-            let message = format!("matches no finding of {rule}; owner: {owner}");
-            (!used).then(|| self.finding(exception, &UNUSED, message))
+            if findings.iter().any(|finding| exception.is_for(finding)) {
+                return None;
+            }
+            let unused = format!("matches no finding of {rule}");
+            if !base.is_some_and(|base| base.has(exception)) {
+                let message = format!("{unused}; owner: {owner}");
+                return Some(self.finding(exception, &UNUSED, message));
+            }
+            // The change is merged.
+            if exception.expires.is_some() {
+                return None;
+            }
+            let released = release.filter(|(_, then)| then.has(exception));
+            let Some((version, _)) = released else {
+                let message = format!("{unused} any more: remove it after the next release");
+                let note = self.finding(exception, &UNUSED, message);
+                return Some(Finding {
+                    severity: Severity::Note,
+                    ..note
+                });
+            };
+            let message = format!("{unused} since release {version}; owner: {owner}");
+            Some(self.finding(exception, &UNUSED, message))
         });
         left_over.collect()
+    }
+
+    /// Returns whether the list contains the exception, whatever its date, reason and owner.
+    fn has(&self, exception: &Exception) -> bool {
+        let key = |one: &Exception| {
+            (
+                one.rule.clone(),
+                one.element.clone(),
+                one.old.clone(),
+                one.new.clone(),
+            )
+        };
+        self.list.iter().any(|one| key(one) == key(exception))
     }
 
     fn finding(&self, exception: &Exception, rule: &'static Rule, message: String) -> Finding {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use oxds_apicheck::check::{Settings, breaking};
-use oxds_apicheck::config::{Config, with_exceptions};
+use oxds_apicheck::config::{Config, Earlier, with_exceptions};
 use oxds_apicheck::finding::{Finding, Language, Severity};
 use oxds_apicheck::model::Tree;
 use oxds_apicheck::parse::Text;
@@ -221,7 +221,7 @@ fn excepted(yaml: &str, today: &str) -> Vec<Finding> {
     let config = Config::parse(Path::new("oxds-api.yaml"), yaml).unwrap();
     let today = today.parse().unwrap();
     config.except(&mut findings, today);
-    findings.extend(config.left_over(&findings, today));
+    findings.extend(config.left_over(&findings, today, Earlier::default()));
     findings
 }
 
@@ -249,6 +249,84 @@ fn exception_exempts_one_finding_until_its_expiry() {
         excepted(&other_value, "2027-01-01")[1].rule.id,
         "EXCEPTION_UNUSED"
     );
+}
+
+#[test]
+fn e10_merged_exception_lives_until_its_date_or_a_release() {
+    let today = "2027-01-01".parse().unwrap();
+    let config = |yaml: &str| Config::parse(Path::new("oxds-api.yaml"), yaml).unwrap();
+    let dated = config(ALLOW);
+    let undated = config(&ALLOW.replace("  expires: 2027-03-31\n", ""));
+    let none = config("");
+    let left = |config: &Config, base: &Config, release: Option<&Config>| {
+        let earlier = Earlier {
+            base: Some(base),
+            release: release.map(|then| ("1.2.0", then)),
+        };
+        // The change that it was written for is merged, so there is no finding.
+        let left = config.left_over(&[], today, earlier);
+        let line = |one: &Finding| (one.severity, one.rule.id, one.message.clone());
+        left.iter().map(line).collect::<Vec<_>>()
+    };
+    let unused = "matches no finding of FIELD_TYPE_CHANGED";
+    let error = |rest: &str| {
+        (
+            Severity::Error,
+            "EXCEPTION_UNUSED",
+            format!("{unused}{rest}"),
+        )
+    };
+    // given an exception that the change itself adds, then it must match something
+    assert_eq!(left(&undated, &none, None), [error("; owner: shop")]);
+    assert_eq!(left(&dated, &none, None), [error("; owner: shop")]);
+    // given a merged one, then it lives until its date
+    assert_eq!(left(&dated, &dated, Some(&dated)), []);
+    // or until the next release
+    let note = format!("{unused} any more: remove it after the next release");
+    let note = (Severity::Note, "EXCEPTION_UNUSED", note);
+    assert_eq!(left(&undated, &undated, None), [note.clone()]);
+    assert_eq!(left(&undated, &undated, Some(&none)), [note]);
+    assert_eq!(
+        left(&undated, &undated, Some(&undated)),
+        [error(" since release 1.2.0; owner: shop")]
+    );
+}
+
+#[test]
+fn e10_removed_field_counts_as_breaking_in_the_summary() {
+    let old = tree(OLD);
+    let new = tree(&OLD.replace("int32 count = 2;", "reserved 2; reserved \"count\";"));
+    let findings = breaking(&old, &new, &Settings::default());
+    let report = Report::new(findings, Some(&old), Some(&new), None);
+    assert_eq!(report.summary(), "1 breaking");
+}
+
+#[test]
+fn e10_texts_of_sources_cannot_control_the_terminal() {
+    let old = OLD.replace("int32 count = 2;", "int32 count = 2; // \u{1b}[2J \u{202e}");
+    let new = old.replace("int32 count", "string count");
+    let (old, new) = (tree(&old), tree(&new));
+    let mut findings = breaking(&old, &new, &Settings::default());
+    findings[0]
+        .message
+        .push_str("\u{1b}]0;title\u{7}\n::error::forged");
+    let report = Report::new(findings, Some(&old), Some(&new), None);
+    for terminal in [false, true] {
+        let style = Style {
+            terminal,
+            snippets: true,
+        };
+        let text = report.render(Format::Text, style);
+        assert!(text.contains("string count"), "{text}");
+        assert!(
+            !text.contains("\u{1b}[2J") && !text.contains('\u{202e}'),
+            "{text:?}"
+        );
+        assert!(
+            !text.contains('\u{7}') && !text.contains("\n::error"),
+            "{text:?}"
+        );
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use oxds_apicheck::model::Tree;
 use oxds_apicheck::report::Report;
 use oxds_apicheck::rules;
 
-use super::except::{AllowArgs, ExceptArgs};
+use super::except::{AllowArgs, ExceptArgs, WireArgs, left_over};
 use super::report::ReportArgs;
 use super::today::today;
 use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs, failure};
@@ -21,6 +21,8 @@ pub(super) struct CheckArgs {
     #[command(flatten)]
     common: CommonArgs,
     #[command(flatten)]
+    wire: WireArgs,
+    #[command(flatten)]
     allow: AllowArgs,
 }
 
@@ -29,6 +31,8 @@ pub(super) struct CheckArgs {
 pub(super) struct BreakingArgs {
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    wire: WireArgs,
 }
 
 /// Check a tree on its own: names, paths, dependencies, one version of each package
@@ -59,6 +63,7 @@ struct CommonArgs {
 pub(super) fn check(
     CheckArgs {
         common: args,
+        wire,
         allow,
     }: &CheckArgs,
 ) -> Result<Exit, Failure> {
@@ -69,26 +74,25 @@ pub(super) fn check(
     let mut findings = progress::while_working("checking", || {
         check::check(&pair.old, &pair.new, locks, &settings)
     });
-    if let Some(ledger) = args.tree.ledger()? {
+    let ledger = args.tree.ledger()?;
+    if let Some(ledger) = &ledger {
         let trees = (&pair.old, &pair.new);
-        check::by_ledger(trees, &mut findings, &settings, &ledger, today());
+        check::by_ledger(trees, &mut findings, &settings, ledger, today());
     }
-    exempt_young(
-        args.tree.ledger()?.as_ref(),
-        &args.tree,
-        &pair,
-        &mut findings,
-    )?;
+    exempt_young(ledger.as_ref(), &args.tree, &pair, &mut findings)?;
     let trees = (&args.tree, Some(&pair.base));
     args.except.apply(trees, &config, &mut findings)?;
-    findings.extend(config.left_over(&findings, today()));
+    wire.apply(&mut findings);
+    findings.extend(left_over(&config, &findings, &pair.base, ledger.as_ref()));
     if allow.write_allow {
         allow.write(&args.tree, &findings)?;
     }
     args.report.print(&report(findings, pair))
 }
 
-pub(super) fn breaking(BreakingArgs { common: args }: &BreakingArgs) -> Result<Exit, Failure> {
+pub(super) fn breaking(
+    BreakingArgs { common: args, wire }: &BreakingArgs,
+) -> Result<Exit, Failure> {
     let pair = args.tree.load_pair(&args.against)?;
     let config = args.tree.config()?;
     let settings = args.rules.settings(&config);
@@ -101,6 +105,7 @@ pub(super) fn breaking(BreakingArgs { common: args }: &BreakingArgs) -> Result<E
     )?;
     let trees = (&args.tree, Some(&pair.base));
     args.except.apply(trees, &config, &mut findings)?;
+    wire.apply(&mut findings);
     args.report.print(&report(findings, pair))
 }
 

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use oxds_apicheck::baseline::Baseline;
-use oxds_apicheck::config::{CONFIG_FILE, Config, with_exceptions};
+use oxds_apicheck::config::{CONFIG_FILE, Config, Earlier, with_exceptions};
 use oxds_apicheck::finding::{Finding, Severity};
 use oxds_apicheck::input::{self, Input};
+use oxds_apicheck::ledger::Ledger;
 
 use super::today::today;
-use super::trees::{TreeArgs, failure};
+use super::trees::{TreeArgs, config_of, failure};
 use crate::exit::Failure;
 
 /// Sources of exemptions on the command line.
@@ -44,6 +45,46 @@ impl ExceptArgs {
         }
         Ok(())
     }
+}
+
+/// Restriction to the wire format.
+#[derive(Debug, clap::Args)]
+pub(super) struct WireArgs {
+    /// Count only changes that break the wire format; other findings are exempt
+    #[arg(long)]
+    wire_only: bool,
+}
+
+impl WireArgs {
+    /// Exempts the findings that do not concern the wire format, if asked for.
+    pub(super) fn apply(&self, findings: &mut [Finding]) {
+        let others = findings
+            .iter_mut()
+            .filter(|finding| finding.exempt.is_none() && !finding.rule.is_wire());
+        for finding in others.filter(|_| self.wire_only) {
+            finding.exempt = Some("not wire format".to_owned());
+        }
+    }
+}
+
+/// Returns the findings about exceptions that are unused or expired. `findings` must be complete.
+pub(super) fn left_over(
+    config: &Config,
+    findings: &[Finding],
+    base: &Input,
+    ledger: Option<&Ledger>,
+) -> Vec<Finding> {
+    let merged = config_of(base);
+    let release = ledger.and_then(|ledger| ledger.last_release(today()));
+    let at_release = release.and_then(|release| {
+        let then = input::as_of(base, release.date).ok()??;
+        Some((&*release.version, config_of(&then)?))
+    });
+    let earlier = Earlier {
+        base: merged.as_ref(),
+        release: at_release.as_ref().map(|(name, config)| (*name, config)),
+    };
+    config.left_over(findings, today(), earlier)
 }
 
 /// Creation of exceptions from findings.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use oxds_apicheck::finding::Severity;
+use oxds_apicheck::report::plain;
 use oxds_apicheck::rule::Rule;
 use oxds_apicheck::rules;
 
@@ -12,7 +13,7 @@ use crate::output::Output;
 /// Explain a rule, or list all rules
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Id of the rule, as in findings
+    /// Id of the rule, as in findings, or of a rule of buf
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
@@ -26,10 +27,21 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     };
     let id = id.to_uppercase();
-    let rule = rules::find(&id).ok_or_else(|| {
-        Failure::usage(format_args!("unknown rule {id}")).hint("`oxds api explain` lists all rules")
-    })?;
-    output.write(&explained(rule))?;
+    if let Some(rule) = rules::find(&id) {
+        output.write(&explained(rule))?;
+        return Ok(Exit::Success);
+    }
+    // A rule of buf can have several counterparts.
+    let counterparts: Vec<_> = rules::all().filter(|rule| rule.is_called(&id)).collect();
+    if counterparts.is_empty() {
+        let unknown = Failure::usage(format_args!("unknown rule {}", plain(&id)));
+        return Err(unknown.hint("`oxds api explain` lists all rules"));
+    }
+    let ids: Vec<_> = counterparts.iter().map(|rule| rule.id).collect();
+    output.line(&format!("{id} of buf is: {}", ids.join(", ")))?;
+    for rule in counterparts {
+        output.write(&format!("\n{}", explained(rule)))?;
+    }
     Ok(Exit::Success)
 }
 

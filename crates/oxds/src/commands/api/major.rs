@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use oxds_apicheck::generate::{self, Difference, NextMajor, UpgradeReason};
-use oxds_apicheck::input::{self, Input, LoadOptions};
 use serde::Serialize;
 
-use super::trees::{TreeArgs, failure};
+use super::trees::{FolderArgs, TreeArgs};
 use crate::commands::Format;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -35,9 +34,8 @@ pub(super) struct PromoteArgs {
     /// Alpha packages, such as shop.v2alpha
     #[arg(value_name = "PACKAGE", required = true)]
     packages: Vec<String>,
-    /// Folder of the tree
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    tree: PathBuf,
+    #[command(flatten)]
+    folder: FolderArgs,
     /// Change nothing; list all changes
     #[arg(long)]
     dry_run: bool,
@@ -109,14 +107,13 @@ fn why(next: &NextMajor) -> Result<Exit, Failure> {
 }
 
 pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
-    let tree = Input::Folder(args.tree.clone());
-    let tree = input::load(&tree, &LoadOptions::default()).map_err(failure)?;
+    let tree = args.folder.load()?;
     let packages: Vec<&str> = args.packages.iter().map(String::as_str).collect();
     let promotion = generate::promote(&tree, &packages).map_err(Failure::usage)?;
     let mut output = Output::new();
     if !args.dry_run {
         let (files, removed) = (&promotion.files, &promotion.removed);
-        generate::apply(&args.tree, files, removed).map_err(Failure::usage)?;
+        generate::apply(&args.folder.tree, files, removed).map_err(Failure::usage)?;
     }
     for file in &promotion.files {
         output.line(&format!("written: {}", file.path))?;

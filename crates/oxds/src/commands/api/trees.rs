@@ -12,6 +12,7 @@ use oxds_apicheck::finding::Language;
 use oxds_apicheck::input::{self, Input, LoadOptions, Unusable};
 use oxds_apicheck::ledger::{LEDGER_FILE, Ledger};
 use oxds_apicheck::model::Tree;
+use oxds_apicheck::report::plain;
 use oxds_apicheck::rule::Profile;
 
 use crate::exit::Failure;
@@ -32,6 +33,27 @@ pub(super) struct TreeArgs {
     /// Do not check files below this path of the tree
     #[arg(long, value_name = "PATH")]
     exclude: Vec<String>,
+}
+
+/// Folder of a tree that a command changes.
+#[derive(Debug, clap::Args)]
+pub(super) struct FolderArgs {
+    /// Folder of the tree
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(super) tree: PathBuf,
+    /// Folder that is searched for imports; its files are not changed
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+}
+
+impl FolderArgs {
+    pub(super) fn load(&self) -> Result<Tree, Failure> {
+        let options = LoadOptions {
+            includes: self.include.clone(),
+            ..LoadOptions::default()
+        };
+        input::load(&Input::Folder(self.tree.clone()), &options).map_err(failure)
+    }
 }
 
 /// Base of the comparison.
@@ -204,24 +226,58 @@ impl RuleArgs {
     }
 }
 
+/// Maximum number of compile errors that are listed. More are counted: they often have one cause.
+const LISTED: usize = 100;
+
+/// Reads `oxds-api.yaml` of an earlier state of the tree. An unreadable one is unknown.
+pub(super) fn config_of(input: &Input) -> Option<Config> {
+    let bytes = input::read_top_file(input, CONFIG_FILE).ok()?;
+    match bytes {
+        None => Some(Config::default()),
+        Some(bytes) => Config::parse(CONFIG_FILE.as_ref(), &String::from_utf8_lossy(&bytes)).ok(),
+    }
+}
+
 /// Converts a loading error. Errors in proto files are listed on stderr with their locations.
 pub(super) fn failure(failure: input::Failure) -> Failure {
     match failure {
-        input::Failure::Unusable(unusable) => Failure::usage(unusable),
+        input::Failure::Unusable(unusable) => Failure::usage(plain(&unusable.to_string())),
         input::Failure::Compile(errors) => {
             let mut stderr = std::io::stderr().lock();
-            for error in &errors {
+            for error in errors.iter().take(LISTED) {
                 // A closed stderr is not an error.
-                let _ = writeln!(stderr, "{error}");
+                let _ = writeln!(stderr, "{}", plain(&error.to_string()));
                 if let Some(other) = &error.other {
-                    let _ = writeln!(stderr, "{other}: note: first declaration");
+                    let place = other.to_string();
+                    let _ = writeln!(stderr, "{}: note: first declaration", plain(&place));
                 }
+            }
+            if let Some(more) = errors.len().checked_sub(LISTED).filter(|more| *more > 0) {
+                let _ = writeln!(stderr, "{more} more errors are not listed");
             }
             let count = errors.len();
             let noun = if count == 1 { "error" } else { "errors" };
-            Failure::broken(format_args!(
+            let failure = Failure::broken(format_args!(
                 "the proto files do not compile: {count} {noun}"
-            ))
+            ));
+            match errors.iter().find_map(|error| testdata(&error.at.path)) {
+                Some(folder) => failure.hint(format_args!(
+                    "files of tests are checked like all others; `--exclude {}` leaves them out",
+                    plain(folder)
+                )),
+                None => failure,
+            }
         }
     }
+}
+
+/// Returns the name of the folder with test files that a path leads through.
+fn testdata(path: &str) -> Option<&str> {
+    let mut folders = path.split('/');
+    folders.find(|folder| {
+        matches!(
+            *folder,
+            "testdata" | "test-data" | "test_data" | "testprotos"
+        )
+    })
 }

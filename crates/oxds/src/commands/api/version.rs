@@ -1,7 +1,7 @@
 //! `oxds api bump`, `freeze` and `suggest-version`: file versions, frozen packages, tree version.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use oxds_apicheck::bump::{self, Bump, Edit, LOCK_FILE, Lock, VersionedTree, Versions};
 use oxds_apicheck::check;
@@ -11,7 +11,7 @@ use oxds_apicheck::rules;
 use semver::Version;
 
 use super::report::ReportArgs;
-use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs};
+use super::trees::{AgainstArgs, FolderArgs, Pair, RuleArgs, TreeArgs};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -34,15 +34,14 @@ pub(super) struct BumpArgs {
     init: bool,
 }
 
-/// Freeze packages: any later change of meaning fails `check`
+/// Freeze packages in oxds-api.lock.json: any later change of meaning fails `check`
 #[derive(Debug, clap::Args)]
 pub(super) struct FreezeArgs {
     /// Packages to freeze
     #[arg(value_name = "PACKAGE", required = true)]
     packages: Vec<String>,
-    /// Folder of the tree; oxds-api.lock.json is written there
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    tree: PathBuf,
+    #[command(flatten)]
+    folder: FolderArgs,
 }
 
 /// Print the next version of the whole tree
@@ -135,11 +134,9 @@ fn write(pair: &Pair, edits: Vec<Edit>) -> Result<(), Failure> {
 }
 
 pub(super) fn freeze(args: &FreezeArgs) -> Result<Exit, Failure> {
-    let input = oxds_apicheck::input::Input::Folder(args.tree.clone());
-    let tree =
-        oxds_apicheck::input::load(&input, &Default::default()).map_err(super::trees::failure)?;
+    let tree = args.folder.load()?;
     let hashes = Hashes::of(&tree, VERSION_OPTION);
-    let path = args.tree.join(LOCK_FILE);
+    let path = args.folder.tree.join(LOCK_FILE);
     let mut lock = Lock::read(&path)
         .map_err(Failure::usage)?
         .unwrap_or_default();
