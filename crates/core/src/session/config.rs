@@ -55,8 +55,11 @@ pub struct Config {
     pub max_name_len: usize,
     /// Limit on types that a client may subscribe to on one stream. The default is three times the number in the API.
     pub max_types: usize,
-    /// Limit on NACKed resources of one type that are kept by name. NACKs beyond it are only counted.
+    /// Limit on NACKed resources of one type that are kept by name, each with about 100 bytes. Of more, only that the
+    /// client has not accepted them. The default is above what one delta response carries.
     pub max_nacked: usize,
+    /// Whether resources of which a NACK names none are sent again in parts, to find the invalid ones.
+    pub isolate: bool,
     /// `control_plane.identifier` of every response, which names the replica (S-65).
     pub identifier: Option<String>,
     /// Reaction to a type that is neither in the API nor in `own_types`.
@@ -81,7 +84,8 @@ impl Default for Config {
             max_names: 200_000,
             max_name_len: 4096,
             max_types: 32,
-            max_nacked: 1024,
+            max_nacked: 16_384,
+            isolate: true,
             identifier: None,
             unknown_types: UnknownTypes::default(),
             own_types: BTreeSet::new(),

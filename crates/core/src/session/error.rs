@@ -28,6 +28,14 @@ pub enum StreamError {
         /// Resource type of the stream.
         served: ResourceType,
     },
+    /// A SotW request names a glob collection (xRFC TP1). Maps to `INVALID_ARGUMENT`.
+    #[error("glob collection {0:?} in a SotW request: collections need the delta variant")]
+    CollectionInSotw(String),
+    /// A locator has dynamic parameters (xRFC TP2). Maps to `UNIMPLEMENTED`.
+    #[error(
+        "dynamic parameters for resource {0:?}: not supported, resources have no variants here"
+    )]
+    DynamicParameters(String),
     /// The resource type is unknown and [`UnknownTypes::EndStream`](super::UnknownTypes::EndStream) is set (S-59).
     /// Maps to `UNIMPLEMENTED`.
     #[error("unknown resource type {0:?}: not served here")]
@@ -62,35 +70,7 @@ pub enum StreamError {
     },
 }
 
-/// Status that a client gets in place of a resource.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResourceErrorDetail {
-    /// Code that the client acts on.
-    pub code: ResourceErrorCode,
-    /// Explanation for operators of the client.
-    pub message: String,
-}
-
-/// Codes of `google.rpc.Code` to which TP3 gives a meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResourceErrorCode {
-    /// The resource does not exist: the client may drop its copy.
-    NotFound = 5,
-    /// The client may not have the resource, and may drop its copy.
-    PermissionDenied = 7,
-    /// The server has the resource in an invalid form: the client keeps its copy.
-    Internal = 13,
-    /// The server does not know the state of the resource now: the client keeps its copy.
-    Unavailable = 14,
-}
-
-impl ResourceErrorDetail {
-    /// Creates the detail of a resource that does not exist.
-    #[must_use]
-    pub fn not_found(resource_type: &ResourceType, name: &str) -> Self {
-        Self {
-            code: ResourceErrorCode::NotFound,
-            message: format!("{resource_type} {name:?} not found"),
-        }
-    }
+/// Start of a client's text, long enough to recognise it.
+pub(super) fn excerpt(text: &str) -> String {
+    text.chars().take(128).collect()
 }

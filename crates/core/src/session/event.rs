@@ -29,9 +29,17 @@ pub enum Event {
         version: Version,
         /// Message of the client, at most 4 KiB.
         reason: Arc<str>,
-        /// Names of the NACKed resources: those that the message contains, or else all of the response. Empty if
-        /// those are too many to tell.
+        /// Names of the resources that are shown to be rejected: those that the message names, or the only new one.
         resources: Vec<Arc<str>>,
+        /// Number of resources of which at least one is invalid. They are sent again in parts.
+        suspects: usize,
+    },
+    /// Of the suspects of a NACK, this one is invalid: the client accepted all others of a response that it NACKed.
+    Isolated {
+        /// Resource type.
+        resource_type: ResourceType,
+        /// Name of the resource.
+        name: Arc<str>,
     },
     /// A request carried the nonce of no outstanding response: only its subscription counts (S-15, S-47).
     StaleNonce(ResourceType),

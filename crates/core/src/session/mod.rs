@@ -41,7 +41,6 @@
 mod config;
 mod error;
 mod event;
-mod nonce;
 mod request;
 mod response;
 mod status;
@@ -49,13 +48,13 @@ mod stream;
 mod type_session;
 
 pub use crate::frame::Frame;
+pub use crate::nack::{Nack, NackedResource};
+pub use crate::nonce::Nonce;
+pub use crate::response::{ResourceErrorCode, ResourceErrorDetail};
 pub use config::{Config, Scope, UnknownTypes};
-pub use error::{ResourceErrorCode, ResourceErrorDetail, StreamError};
+pub use error::StreamError;
 pub use event::{Event, Interest, OverdueChange};
-pub use nonce::Nonce;
 pub use request::Request;
 pub use response::TransmitResponse;
-pub use status::{
-    HeldBack, HeldChange, Nack, NackedResource, Progress, ResourceStatus, TypeStatus, WaitsFor,
-};
+pub use status::{HeldBack, HeldChange, Isolating, Progress, ResourceStatus, TypeStatus, WaitsFor};
 pub use stream::Session;

@@ -6,10 +6,10 @@ use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_types::{
     ResourceType,
     discovery::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator},
-    name::canonical,
+    name::{canonical, is_collection},
 };
 
-use super::{Config, StreamError};
+use super::{Config, StreamError, error::excerpt};
 use crate::snapshot::Protocol;
 
 /// Message of the client.
@@ -85,24 +85,28 @@ impl Request {
     }
 
     /// Takes the part that concerns the subscription. Locators are added to the names, which become canonical.
-    pub(super) fn take_names(&mut self) -> RequestedNames {
-        match self {
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError::DynamicParameters`].
+    pub(super) fn take_names(&mut self) -> Result<RequestedNames, StreamError> {
+        Ok(match self {
             Self::Sotw(request) => RequestedNames::Sotw {
-                names: with_locators(&mut request.resource_names, &mut request.resource_locators),
+                names: with_locators(&mut request.resource_names, &mut request.resource_locators)?,
                 version: take(&mut request.version_info),
             },
             Self::Delta(request) => RequestedNames::Delta {
                 subscribe: with_locators(
                     &mut request.resource_names_subscribe,
                     &mut request.resource_locators_subscribe,
-                ),
+                )?,
                 unsubscribe: with_locators(
                     &mut request.resource_names_unsubscribe,
                     &mut request.resource_locators_unsubscribe,
-                ),
+                )?,
                 initial_versions: by_canonical_name(take(&mut request.initial_resource_versions)),
             },
-        }
+        })
     }
 
     /// Returns the reason of a NACK; `None` if the request is not a NACK.
@@ -129,7 +133,15 @@ pub(super) enum RequestedNames {
 }
 
 /// A locator without dynamic parameters is another form of a name.
-fn with_locators(names: &mut Vec<String>, locators: &mut Vec<ResourceLocator>) -> Vec<String> {
+fn with_locators(
+    names: &mut Vec<String>,
+    locators: &mut Vec<ResourceLocator>,
+) -> Result<Vec<String>, StreamError> {
+    // xRFC TP2: parameters select among variants of a resource. Without variants, an answer would look like a match.
+    let has_parameters = |one: &&ResourceLocator| !one.dynamic_parameters.is_empty();
+    if let Some(refused) = locators.iter().find(has_parameters) {
+        return Err(StreamError::DynamicParameters(excerpt(&refused.name)));
+    }
     let mut names = take(names);
     names.extend(take(locators).into_iter().map(|locator| locator.name));
     for name in &mut names {
@@ -137,7 +149,7 @@ fn with_locators(names: &mut Vec<String>, locators: &mut Vec<ResourceLocator>) -
             *name = canonical;
         }
     }
-    names
+    Ok(names)
 }
 
 /// Initial versions by canonical names.
@@ -170,6 +182,12 @@ impl RequestedNames {
                 resource_type: resource_type.clone(),
                 limit: config.max_names,
             });
+        }
+        // xRFC TP1: a SotW response does not tell which resources belong to a collection.
+        if matches!(self, Self::Sotw { .. })
+            && let Some(name) = names.iter().find(|name| is_collection(name))
+        {
+            return Err(StreamError::CollectionInSotw(excerpt(name)));
         }
         let lengths = names.iter().chain(removed).map(String::len);
         if let Some(len) = lengths.max().filter(|len| *len > config.max_name_len) {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use oxds_types::{ApiVersion, ResourceType, Version};
 
-use crate::time::Instant;
+use crate::{
+    nack::{Nack, NackedResource},
+    time::Instant,
+};
 
 /// State of a client's copy of a type, compared with the current snapshot. Greater is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,9 +16,9 @@ pub enum Progress {
     Synced,
     /// The client subscribed, and no response was sent yet.
     NotSent,
-    /// The client has, or was sent, other content than the current one, and has not answered yet.
+    /// The client has, or was sent, other content than the current one, and has not accepted that yet.
     Stale,
-    /// The client NACKed the latest response, or a resource of which it accepted no newer content.
+    /// The client NACKed the latest response, or a resource or removal since when it accepted no other content.
     Nacked,
 }
 
@@ -56,6 +59,8 @@ pub struct TypeStatus {
     pub held: usize,
     /// The latest NACK, unless an ACK followed it.
     pub nack: Option<Nack>,
+    /// Present while it is searched for what a NACK is about.
+    pub isolating: Option<Isolating>,
     /// Number of ACKs on this stream.
     pub acks: u64,
     /// Number of NACKs on this stream.
@@ -75,26 +80,13 @@ impl TypeStatus {
     }
 }
 
-/// NACK of a response.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nack {
-    /// Version of the response.
-    pub version: Version,
-    /// Message of the client, at most 4 KiB.
-    pub reason: Arc<str>,
-    /// Time at which it arrived.
-    pub at: Instant,
-}
-
-/// Resource that the client NACKed, as far as the message of the NACK shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NackedResource {
-    /// Version of the content.
-    pub version: Version,
-    /// Message of the client, at most 4 KiB.
-    pub reason: Arc<str>,
-    /// Time at which the NACK arrived.
-    pub at: Instant,
+/// Search for the invalid ones among the resources of a NACK that names none: they are sent again in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Isolating {
+    /// Number of resources that may be invalid. [`Session::suspects`](super::Session::suspects) lists them.
+    pub suspects: usize,
+    /// Number of responses that were sent for the search.
+    pub rounds: u32,
 }
 
 /// Versions of one resource at the client.
@@ -104,7 +96,8 @@ pub struct ResourceStatus {
     pub sent: Option<Version>,
     /// Version that the client accepted last and that was not removed since.
     pub acked: Option<Version>,
-    /// Present if the client NACKed the content that was sent last.
+    /// Present if the client NACKed the content that was sent last, and if it is not one of several suspects that are
+    /// isolated.
     pub nacked: Option<NackedResource>,
 }
 

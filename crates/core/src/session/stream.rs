@@ -12,6 +12,7 @@ use super::{
     Config, Event, HeldBack, Interest, NackedResource, Nonce, Progress, Request,
     ResourceErrorDetail, ResourceStatus, Scope, StreamError, TransmitResponse, TypeStatus,
     UnknownTypes,
+    error::excerpt,
     request::RequestedNames,
     type_session::{Draft, PeerType, Peers, SentResponse, TypeContext, TypeSession},
 };
@@ -94,14 +95,13 @@ impl Session {
             self.node = request.node_mut().take().map(Box::new);
         }
         let (resource_type, api) = self.resolve(request.type_url())?;
-        let names = request.take_names();
+        let names = request.take_names()?;
         names.check(&resource_type, &self.config)?;
         let at = self.type_for(&resource_type, api)?;
         // xDS protocol, "Resource updates": one request both answers a response and changes the subscription (S-45).
         let session = &mut self.types[at];
         let (nonce, error) = (request.nonce(), request.error_detail());
-        let answered = session.settle(now, nonce, error, &self.config);
-        self.events.extend(answered);
+        session.settle(now, nonce, error, &self.config, &mut self.events);
 
         let denied = std::mem::take(&mut self.denied).into_iter();
         let denied = denied.filter(|(of, ..)| *of == resource_type);
@@ -396,13 +396,20 @@ impl Session {
         names.map(SubscribedName::name)
     }
 
-    /// Returns the resources that the client NACKed, until it accepts other content of them, by name.
+    /// Returns the resources that the client NACKed, until it accepts other content of them, by name. Suspects are not
+    /// among them while they are isolated.
     pub fn nacked_resources(
         &self,
         resource_type: &ResourceType,
     ) -> impl Iterator<Item = (&Arc<str>, &NackedResource)> {
         let session = self.find(resource_type).into_iter();
         session.flat_map(TypeSession::nacked_resources)
+    }
+
+    /// Returns the resources of which at least one was NACKed, while they are sent again in parts.
+    pub fn suspects(&self, resource_type: &ResourceType) -> impl Iterator<Item = &Arc<str>> {
+        let session = self.find(resource_type).into_iter();
+        session.flat_map(TypeSession::suspects)
     }
 
     /// Returns whether the client has accepted everything that `snapshot` serves to it.
@@ -416,8 +423,7 @@ impl Session {
     #[must_use]
     pub fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Option<Progress> {
         let session = self.find(resource_type)?;
-        let has_nacked = session.nacked_resources().next().is_some();
-        Some(if session.status().nack.is_some() || has_nacked {
+        Some(if session.has_nacked() {
             Progress::Nacked
         } else if !session.was_sent_any() {
             Progress::NotSent
@@ -480,8 +486,3 @@ mod features {
 
 /// Event slots that are kept: enough for an ACK and a response.
 const EVENTS_KEPT: usize = 4;
-
-/// Start of a client's text, long enough to recognise it.
-fn excerpt(text: &str) -> String {
-    text.chars().take(128).collect()
-}

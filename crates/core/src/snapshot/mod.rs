@@ -27,6 +27,7 @@ mod change;
 mod counters;
 mod difference;
 mod form;
+mod history;
 mod log;
 mod replace;
 mod resource;

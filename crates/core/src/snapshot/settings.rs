@@ -38,6 +38,10 @@ pub struct Limits {
     /// A SotW response of LDS or CDS cannot be split: resources that it leaves out are removed. gRPC's default limit for a
     /// received message is 4 MiB; this stays well below it.
     pub message_bytes: usize,
+    /// Earlier states of a type that are kept for SotW clients that return with their version: 64.
+    pub history: usize,
+    /// Resources that the changes between those states replaced. They are kept, too: 4,096.
+    pub history_names: usize,
 }
 
 impl Limits {
@@ -53,6 +57,8 @@ impl Default for Limits {
             log_names: 16_384,
             differences: 32,
             message_bytes: 3_500_000,
+            history: 64,
+            history_names: 4_096,
         }
     }
 }

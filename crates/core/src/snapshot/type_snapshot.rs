@@ -21,6 +21,7 @@ use super::body::Body;
 use super::change::ChangesOfType;
 use super::difference::Difference;
 use super::form::Form;
+use super::history::History;
 use super::log::ChangeLog;
 use super::resource::{Obstacles, Resource};
 use super::resource_set::ResourceSet;
@@ -40,6 +41,7 @@ pub struct TypeSnapshot {
     /// Revision of the state before. Nearly every session is there when a change comes.
     previous: Revision,
     log: ChangeLog,
+    history: History,
     settings: Arc<Settings>,
     /// Bodies with all resources, by form. Encoded once, read without a lock.
     complete: [OnceLock<Arc<[Body]>>; Form::COUNT],
@@ -79,6 +81,7 @@ impl TypeSnapshot {
             resources: Arc::new(resources),
             previous,
             log,
+            history: History::default(),
             settings: Arc::clone(settings),
             complete: Default::default(),
             taken: Default::default(),
@@ -130,7 +133,8 @@ impl TypeSnapshot {
         let log = self
             .log
             .push(revision, Arc::clone(&changed), settings.limits.log_names);
-        let after = Self::new(resources, self.resources.revision, log, settings);
+        let mut after = Self::new(resources, self.resources.revision, log, settings);
+        after.history = self.history.push(&self.resources, changed.len(), settings);
         if let Some(in_v2) = self.in_v2.get() {
             let in_v2 = in_v2.next(revision, &changed, &after.resources, settings);
             // `after` is not shared yet, so its cell is empty.
@@ -160,6 +164,12 @@ impl TypeSnapshot {
     #[must_use]
     pub fn collection(&self) -> &Arc<ResourceSet> {
         &self.resources
+    }
+
+    /// Returns the latest earlier state of this version, if it is still known ([`Limits::history`](super::Limits::history)).
+    #[must_use]
+    pub fn at_version(&self, version: &str) -> Option<&Arc<ResourceSet>> {
+        self.history.at_version(version)
     }
 
     /// Returns the size at which responses are split.

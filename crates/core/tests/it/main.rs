@@ -20,6 +20,7 @@ mod lb;
 mod limits;
 mod lrs;
 mod machines;
+mod nack;
 mod observe;
 mod order;
 mod pair;

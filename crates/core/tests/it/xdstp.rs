@@ -1,10 +1,13 @@
 //! `xdstp` names: canonical names, and collections (xRFC TP1, gRFC A47).
 
-use oxds_core::session::{Event, Interest};
+use oxds_core::session::{Event, Interest, StreamError};
 use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_types::ResourceType;
+use oxds_types::{ResourceType, discovery::ResourceLocator};
 
-use crate::support::{Stream, World};
+use crate::support::{
+    Stream, World,
+    stream::{delta, sotw},
+};
 
 const EDS: ResourceType = ResourceType::ENDPOINT;
 const ALL: &str = "xdstp://a/T/shop/*";
@@ -170,4 +173,45 @@ fn xdstp_named_member_stays_without_its_collection() {
         sent.resources,
         ["xdstp://a/T/shop/x=2", "xdstp://a/T/shop/y=2"]
     );
+}
+
+/// A SotW response does not tell which resources belong to a collection (xRFC TP1).
+#[test]
+fn b6_sotw_request_for_a_collection_is_denied() {
+    let mut stream = Stream::sotw();
+    let error = stream.try_send(sotw(&EDS, &["plain", ALL])).unwrap_err();
+    assert_eq!(error, StreamError::CollectionInSotw(ALL.into()));
+    assert!(error.to_string().contains("delta"), "{error}");
+}
+
+/// Parameters select among variants of a resource, which do not exist here: an answer would look like a match (TP2).
+#[test]
+fn b6_dynamic_parameters_are_denied() {
+    let locator = |parameters: &[(&str, &str)]| ResourceLocator {
+        name: "plain".into(),
+        dynamic_parameters: parameters
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect(),
+    };
+    let world = world();
+    for parameters in [&[][..], &[("env", "prod")]] {
+        for mut stream in [Stream::sotw(), Stream::delta()] {
+            let sent = if stream.is_sotw() {
+                let mut request = sotw(&EDS, &[]);
+                request.resource_locators = vec![locator(parameters)];
+                stream.try_send(request)
+            } else {
+                let mut request = delta(&EDS, &[], &[]);
+                request.resource_locators_subscribe = vec![locator(parameters)];
+                stream.try_send(request)
+            };
+            if parameters.is_empty() {
+                assert_eq!(sent, Ok(()));
+                assert_eq!(stream.reply(&world).resources, ["plain=1"]);
+            } else {
+                assert_eq!(sent, Err(StreamError::DynamicParameters("plain".into())));
+            }
+        }
+    }
 }

@@ -63,7 +63,10 @@ impl CallError {
                 Code::ResourceExhausted
             }
             Self::NoRequest => Code::DeadlineExceeded,
-            Self::Compressed | Self::Stream(StreamError::UnknownType(_)) => Code::Unimplemented,
+            Self::Compressed
+            | Self::Stream(StreamError::UnknownType(_) | StreamError::DynamicParameters(_)) => {
+                Code::Unimplemented
+            }
             // The driver passed a SotW message to a delta session: a bug of the server.
             Self::Stream(StreamError::WrongProtocol) => Code::Internal,
             Self::Truncated

@@ -105,6 +105,7 @@ impl CallObserver {
                 version,
                 reason,
                 resources,
+                ..
             } => observer.nacked(&Nack {
                 resource_type,
                 version: *version,

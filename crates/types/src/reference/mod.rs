@@ -55,6 +55,28 @@ pub fn references(resource_type: &ResourceType, value: &[u8]) -> Vec<Reference> 
         .collect()
 }
 
+/// Returns whether resources of type `from` may refer to resources of type `to`.
+#[must_use]
+pub fn may_refer(from: &ResourceType, to: &ResourceType) -> bool {
+    let targets: &[ResourceType] = match *from {
+        ResourceType::LISTENER => &[
+            ResourceType::ROUTE,
+            ResourceType::CLUSTER,
+            ResourceType::SECRET,
+            ResourceType::EXTENSION_CONFIG,
+        ],
+        ResourceType::SCOPED_ROUTE => &[ResourceType::ROUTE],
+        ResourceType::ROUTE | ResourceType::VIRTUAL_HOST => &[ResourceType::CLUSTER],
+        ResourceType::CLUSTER => &[
+            ResourceType::CLUSTER,
+            ResourceType::ENDPOINT,
+            ResourceType::SECRET,
+        ],
+        _ => &[],
+    };
+    targets.contains(to)
+}
+
 #[derive(Default)]
 struct Found(BTreeSet<(ResourceType, String)>);
 

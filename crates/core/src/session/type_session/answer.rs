@@ -2,39 +2,36 @@
 //!
 //! ```text
 //!                       nonce known, no error_detail ──▶ ACK: the client uses what was sent
-//!   request with nonce  nonce known, error_detail    ──▶ NACK: the named resources are recorded, the others accepted
+//!   request with nonce  nonce known, error_detail    ──▶ NACK: the invalid resources are recorded, the rest is sent again
 //!                       nonce answered before        ──▶ subscription change only (S-9)
 //!                       nonce unknown                ──▶ subscription change only, reported (S-15, S-47)
 //! ```
 //!
-//! xDS has no field for the resources that a NACK means. Envoy and gRPC write their names into the message of
-//! `error_detail`; without a name, all resources of the response are suspects.
+//! The valid resources of a NACKed response that are in use depend on the client. gRPC uses all (A46). Envoy uses those
+//! of CDS and LDS, but nothing of a response with a resource that does not decode or breaks the rules of Envoy's
+//! version of the API. Of other types, Envoy uses those before the first invalid one, in no defined order, and removes
+//! nothing. A server cannot know which of these holds. So the rest is sent again, once for each NACK; for a client that
+//! uses it already, this costs a message. If the NACK names nothing, the rest is sent in parts (`crate::nack`).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, VecDeque},
     sync::Arc,
 };
 
 use envoy_types::pb::google::rpc::Status;
+use oxds_types::Fingerprint;
 
 use super::{
     TypeSession,
-    client::{InUse, NackedState},
-    cursor::Step,
-    in_flight::{Item, SentContent, SentResponse},
+    in_flight::{Item, KeptCopies, SentContent, SentResponse},
 };
 use crate::{
-    session::{Config, Event, Nack, NackedResource, Nonce},
-    snapshot::Resource,
+    nack::{Blame, InUse, Nack, NackText, NackedResource, NackedState, News},
+    session::{Config, Event, Nonce},
+    snapshot::{Resource, TypeSnapshot},
     subscription::SubscribedName,
     time::Instant,
 };
-
-/// Length limit, in bytes, of the stored message of a NACK.
-const MAX_REASON: usize = 4096;
-
-/// Limit on suspects when the message names no resource. Of more, nothing is known.
-const MAX_SUSPECTS: usize = 32;
 
 impl TypeSession {
     /// Applies the part of a request that answers a response.
@@ -44,41 +41,55 @@ impl TypeSession {
         nonce: &str,
         error: Option<&Status>,
         config: &Config,
-    ) -> Option<Event> {
+        events: &mut VecDeque<Event>,
+    ) {
         if nonce.is_empty() {
-            return None;
+            return;
         }
         // xDS protocol, "ACK and NACK semantics": the nonce alone decides staleness (S-15), `error_detail` alone
         // decides whether it is a NACK (S-17, S-19).
         let nonce = Nonce::parse(nonce);
         let Some(answered) = nonce.and_then(|nonce| self.in_flight.take(nonce)) else {
             // A request repeats the nonce of the last answer to change the subscription (S-9).
-            let is_repeated = nonce.is_some_and(|nonce| self.in_flight.is_answered(nonce));
-            let resource_type = self.context.resource_type.clone();
-            return (!is_repeated).then_some(Event::StaleNonce(resource_type));
+            if !nonce.is_some_and(|nonce| self.in_flight.is_answered(nonce)) {
+                events.push_back(Event::StaleNonce(self.context.resource_type.clone()));
+            }
+            return;
         };
         // Envoy sends requests for assignments before or right after the ACK of clusters, so they are due soon.
         if self.in_flight.is_empty() {
             self.recent.note_answered(now + config.follow_up);
         }
-        Some(match error {
-            None => self.ack(now, answered, config),
-            Some(error) => self.nack(now, answered, &error.message, config),
-        })
+        match error {
+            None => self.ack(now, answered, config, events),
+            Some(error) => events.push_back(self.nack(now, answered, &error.message, config)),
+        }
     }
 
-    fn ack(&mut self, now: Instant, answered: SentResponse, config: &Config) -> Event {
+    fn ack(
+        &mut self,
+        now: Instant,
+        answered: SentResponse,
+        config: &Config,
+        events: &mut VecDeque<Event>,
+    ) {
         self.resumed.forget_versions();
         let record = &mut self.record;
         record.acks += 1;
         (record.acked, record.acked_at) = (Some(answered.version), Some(now));
         record.nack = None;
         self.accept(now, answered.content, &BTreeSet::new(), config);
-        Event::Acked {
-            resource_type: self.context.resource_type.clone(),
+        let resource_type = self.context.resource_type.clone();
+        events.push_back(Event::Acked {
+            resource_type: resource_type.clone(),
             version: answered.version,
             after: now - answered.sent_at,
-        }
+        });
+        let found = self.client.isolate_accepted().into_iter();
+        events.extend(found.map(|name| Event::Isolated {
+            resource_type: resource_type.clone(),
+            name,
+        }));
     }
 
     fn nack(
@@ -88,77 +99,174 @@ impl TypeSession {
         message: &str,
         config: &Config,
     ) -> Event {
+        let text = NackText::new(message);
         let nack = Nack {
             version: answered.version,
-            reason: truncated(message).into(),
+            reason: text.stored().into(),
             at: now,
         };
-        let is_delta = self.context.is_delta();
-        let blame = Blame::find(&answered, self.client.nacked(), is_delta, &nack.reason);
-        let names = blame.resources.iter().map(|one| Arc::clone(one.name()));
-        let names: BTreeSet<_> = names.collect();
-        self.resumed.fresh |= self.reported_without(&answered.content, &blame.resources);
+        let SentResponse { content, kept, .. } = answered;
+        let blame = Blame::new(text, self.news(&content, &kept.held));
+        self.note_reported(&content, &blame.bad);
         self.resumed.forget_versions();
-        self.note_nacked(&nack, &blame, &answered.kept.replaced, config);
-        if blame.certain {
-            // gRFC A46: a client applies the valid resources of a response that it NACKs. Envoy does so for CDS and
-            // LDS.
-            self.accept(now, answered.content, &names, config);
-        } else {
-            // Envoy stops at the first invalid resource of EDS, RDS and others, so which ones were applied is
-            // unknown.
-            self.client.note_uncertainty();
+        let (isolates, leaves_out) = self.note_blame(&nack, &blame, &kept, config);
+        let names = blame.names();
+        self.client.isolate(&blame, isolates);
+        if blame.suspects.is_empty() && blame.rest.is_empty() {
+            self.accept(now, content, &names, config);
+        } else if leaves_out && (isolates || blame.suspects.is_empty()) {
+            // Suspects follow in the rounds of isolation; with them, a full state repeats its removals.
+            if !self.is_whole_state() {
+                self.send_again(blame.rest);
+            } else if blame.suspects.is_empty() {
+                self.client.rewind();
+                self.pending.answer = true;
+            }
         }
-        let event = Event::Nacked {
+        self.record.nacks += 1;
+        self.record.nack = Some(nack.clone());
+        Event::Nacked {
             resource_type: self.context.resource_type.clone(),
             version: nack.version,
-            reason: Arc::clone(&nack.reason),
+            reason: nack.reason,
             resources: names.into_iter().collect(),
-        };
-        self.record.nacks += 1;
-        self.record.nack = Some(nack);
-        event
+            suspects: self.client.isolation().len(),
+        }
     }
 
-    /// Records the NACKed resources. `replaced`: copies that the response replaced.
-    fn note_nacked(
+    /// Content of a response that the client had not accepted before; or all, if it had.
+    fn news(&self, content: &SentContent, held: &[Arc<Resource>]) -> News {
+        let client = &self.client;
+        let nacked = |resource: &Arc<Resource>| client.nacked().get(resource.name());
+        let (mut resources, mut removals) = (Vec::new(), Vec::new());
+        if let SentContent::Whole { to, step, part, .. } = content {
+            // A full state has NACKed content only if the client may need it, or asked for it again.
+            let again = client.nacked().keys().filter(|name| !step.may_update(name));
+            let again = again.filter(|_| !self.context.is_delta());
+            let updates = step
+                .part(part, to)
+                .chain(again.filter_map(|name| to.get(name)));
+            let is_left_out = |one: &Arc<Resource>| {
+                let state = nacked(one).filter(|_| !self.context.is_delta());
+                state.is_some_and(|state| state.substitute(Some(one)).is_some())
+            };
+            resources.extend(updates.filter(|one| !is_left_out(one)).cloned());
+            removals.extend(step.removals().cloned());
+        }
+        for item in content.items() {
+            match item {
+                Item::Resource(resource) => resources.push(Arc::clone(resource)),
+                Item::Absent(name) | Item::Removed(name) => removals.push(Arc::clone(name)),
+                Item::Invalid(..) | Item::Copy(_) => {}
+            }
+        }
+        let is_new =
+            |one: &Arc<Resource>| client.accepted(one.name()) != Some(one) || nacked(one).is_some();
+        removals.retain(|name| client.accepted(name).is_some() || !self.resumed.fresh);
+        if !removals.is_empty() || resources.iter().any(is_new) {
+            resources.retain(is_new);
+        }
+        News {
+            resources,
+            removals,
+            held: held.to_vec(),
+        }
+    }
+
+    /// Records what is NACKed. Returns whether suspects are isolated, and whether the rest can be sent without what is
+    /// bad.
+    fn note_blame(
         &mut self,
         nack: &Nack,
         blame: &Blame,
-        replaced: &[Arc<Resource>],
+        sent: &KeptCopies,
         config: &Config,
-    ) {
-        for resource in &blame.resources {
-            let name = resource.name();
+    ) -> (bool, bool) {
+        // A full state without a resource removes what the client may have of it.
+        let (is_whole, replaced) = (self.is_whole_state(), &sent.replaced);
+        let is_known = |one: &Arc<Resource>| !is_whole || self.in_use(one, replaced).is_known();
+        let mut bad = blame.bad.iter();
+        let leaves_out = bad.all(|one| is_known(one) && !sent.held.contains(one));
+        let fits = self.client.nacked().len() + blame.suspects.len() <= config.max_nacked;
+        let isolates = config.isolate && fits && blame.suspects.iter().all(is_known);
+        let copies = blame
+            .kept
+            .iter()
+            .filter_map(|name| self.client.accepted(name));
+        let copies: Vec<_> = copies.cloned().collect();
+        if copies.len() < blame.kept.len() {
+            // The client has them from an earlier stream.
+            self.client.note_unrecorded();
+        }
+        let bad = blame.bad.iter().map(|one| (one, false, true));
+        let suspects = blame.suspects.iter().map(|one| (one, false, isolates));
+        let removals = copies.iter().map(|one| (one, true, true));
+        for (resource, removal, is_withheld) in bad.chain(suspects).chain(removals) {
             let nacked = NackedState {
                 what: NackedResource {
                     version: resource.version(),
+                    removal,
                     reason: Arc::clone(&nack.reason),
                     at: nack.at,
                 },
-                certain: blame.certain,
-                in_use: self.in_use(name, replaced.iter().find(|copy| copy.name() == name)),
+                is_withheld,
+                in_use: self.in_use(resource, replaced),
                 superseded: false,
             };
-            if self.client.note_nacked(name, nacked, config.max_nacked) {
-                self.resumed.inherited.remove(name);
+            if self
+                .client
+                .note_nacked(resource.name(), nacked, config.max_nacked)
+            {
+                self.resumed.inherited.remove(resource.name());
             }
+        }
+        (isolates, leaves_out)
+    }
+
+    /// Makes names due again.
+    fn send_again(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
+        if self.is_whole_state() {
+            self.pending.answer = true;
+            return;
+        }
+        for name in names {
+            if !self.client.is_wildcard() {
+                self.client.ask_again(&name);
+            }
+            self.pending.add(&name);
         }
     }
 
-    /// SotW, first response of a stream: whether the reported version is that of the response without the NACKed
-    /// resources. Then the client NACKed the same on an earlier stream, and has no copy of them.
-    fn reported_without(&self, content: &SentContent, nacked: &[Arc<Resource>]) -> bool {
-        let (Some(reported), SentContent::Whole { to, .. }) =
-            (self.resumed.whole_version(), content)
-        else {
-            return false;
+    /// Makes the suspects of the next round of isolation due.
+    pub(crate) fn send_next_round(&mut self, head: &TypeSnapshot) {
+        let pending = &self.pending;
+        let is_due = |name: &str| pending.answer || pending.contains(name);
+        let round = self.client.next_round(head.collection(), is_due);
+        if !round.is_empty() {
+            self.send_again(round);
+        }
+    }
+
+    /// SotW, first response of a stream: if the reported version is that of the response without the NACKed resources,
+    /// the client NACKed the same on an earlier stream, and has no copy of them.
+    fn note_reported(&mut self, content: &SentContent, nacked: &[Arc<Resource>]) {
+        let Some(reported) = &self.resumed.whole_version else {
+            return;
         };
-        let mut rest = to.fingerprint();
+        let mut rest = match content {
+            SentContent::Whole { to, .. } => to.fingerprint(),
+            SentContent::Names(_) => Fingerprint::default(),
+        };
+        for resource in content.items().iter().filter_map(Item::resource) {
+            rest.add(resource.name(), &resource.version());
+        }
         for resource in nacked {
             rest.remove(resource.name(), &resource.version());
         }
-        rest.version() == *reported
+        if rest.version() == **reported {
+            self.resumed.fresh = true;
+            self.resumed.inherited.clear();
+        }
     }
 
     /// Records that the client uses the content now, but for the names in `bad`.
@@ -185,9 +293,14 @@ impl TypeSession {
         self.client.accept(&self.context, content, bad);
     }
 
-    /// Copy that the client uses instead of the content that was sent last.
-    fn in_use(&self, name: &str, replaced: Option<&Arc<Resource>>) -> InUse {
-        if let Some(copy) = replaced {
+    /// Copy that the client uses instead of this NACKed content.
+    fn in_use(&self, nacked: &Arc<Resource>, replaced: &[Arc<Resource>]) -> InUse {
+        let name = nacked.name();
+        // NACKed twice in a row: the client uses what it used then.
+        if let Some(before) = self.client.nacked().get(name) {
+            return before.in_use.clone();
+        }
+        if let Some(copy) = replaced.iter().find(|copy| copy.name() == name) {
             return InUse::Resource(Arc::clone(copy));
         }
         let named = self.client.subscription().get(name);
@@ -206,108 +319,5 @@ impl TypeSession {
             (None, None) if self.resumed.fresh => InUse::Nothing,
             (None, None) => InUse::Unknown,
         }
-    }
-}
-
-/// Resources that a NACK means.
-#[derive(Debug)]
-struct Blame {
-    resources: Vec<Arc<Resource>>,
-    /// Exactly these were NACKed. Otherwise at least one of them, or an unknown resource, was.
-    certain: bool,
-}
-
-impl Blame {
-    /// Resources of a NACKed response that its message names; if it names none, all, unless they are too many.
-    fn find(
-        answered: &SentResponse,
-        nacked: &BTreeMap<Arc<str>, NackedState>,
-        is_delta: bool,
-        reason: &str,
-    ) -> Self {
-        let mut suspects = Vec::new();
-        let mut named = Vec::new();
-        let mut consider = |resource: &Arc<Resource>| {
-            if mentions(reason, resource.name()) {
-                named.push(Arc::clone(resource));
-            } else if suspects.len() <= MAX_SUSPECTS {
-                suspects.push(Arc::clone(resource));
-            }
-        };
-        // Content that is gone by now can be NACKed too.
-        answered.kept.held.iter().for_each(&mut consider);
-        let mut is_whole = true;
-        if let SentContent::Whole { to, step, part, .. } = &answered.content {
-            step.part(part, to).for_each(&mut consider);
-            if !is_delta && matches!(step, Step::Since(_)) {
-                // The rest of the full state was sent before; of that, only resources that were NACKed then are
-                // suspects.
-                is_whole = false;
-                let before = nacked.keys().filter_map(|name| to.get(name));
-                before
-                    .filter(|resource| !step.has(resource.name()))
-                    .for_each(&mut consider);
-            }
-        }
-        let items = answered.content.items().iter();
-        items.filter_map(Item::resource).for_each(consider);
-        let certain = !named.is_empty() || is_whole && suspects.len() == 1;
-        if named.is_empty() && suspects.len() <= MAX_SUSPECTS {
-            named = suspects;
-        }
-        Self {
-            resources: named,
-            certain,
-        }
-    }
-}
-
-/// Whether `text` contains `name` as a word: neither `api-v2` nor `api.v2` mentions `api`, but `api` at the end of a
-/// sentence does.
-fn mentions(text: &str, name: &str) -> bool {
-    !name.is_empty()
-        && text.match_indices(name).any(|(at, _)| {
-            let (before, after) = (&text[..at], &text[at + name.len()..]);
-            !continues_word(before.chars().rev()) && !continues_word(after.chars())
-        })
-}
-
-/// Whether this text, read away from a name, continues it as a word.
-fn continues_word(mut text: impl Iterator<Item = char>) -> bool {
-    let joins = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '|');
-    match text.next() {
-        Some('.') => text.next().is_some_and(joins),
-        Some(next) => joins(next),
-        None => false,
-    }
-}
-
-/// The part of a NACK's message that is stored.
-fn truncated(text: &str) -> &str {
-    let mut end = text.len().min(MAX_REASON);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn name_is_mentioned_only_as_a_word() {
-        let text = "Error adding/updating cluster(s) api-v2: field x, shop.cart: no endpoints";
-        assert!(mentions(text, "api-v2") && mentions(text, "shop.cart"));
-        assert!(!mentions(text, "api") && !mentions(text, "v2") && !mentions(text, ""));
-        assert!(!mentions(text, "shop") && !mentions(text, "cart"));
-        assert!(mentions("cannot use shop.", "shop"));
-    }
-
-    #[test]
-    fn reason_is_cut_between_characters() {
-        let long = "ä".repeat(MAX_REASON);
-        let cut = truncated(&long);
-        assert!(cut.len() <= MAX_REASON && cut.chars().all(|c| c == 'ä'));
     }
 }

@@ -25,7 +25,8 @@ use super::{
     in_flight::{InFlight, Item, SentContent, SentResponse},
 };
 use crate::{
-    session::{NackedResource, request::RequestedNames},
+    nack::{Blame, Isolation, NackedState},
+    session::request::RequestedNames,
     snapshot::{Resource, ResourceSet, Revision, TypeSnapshot},
     subscription::{self, Sent, SubscribedName, Subscription, SubscriptionChange},
 };
@@ -49,6 +50,10 @@ pub(crate) struct ClientState {
     cursor: Option<Cursor>,
     /// NACKed resources without accepted successors.
     nacked: BTreeMap<Arc<str>, NackedState>,
+    /// Those of them that are suspects, while they are sent again in parts.
+    isolation: Isolation,
+    /// The client NACKed more than is kept by name, and has not accepted everything since.
+    has_unrecorded: bool,
     /// Resources that the client still has, though they are not in the snapshot any more.
     held: BTreeMap<Arc<str>, HeldRemoval>,
 }
@@ -99,7 +104,14 @@ impl ClientState {
             acked,
             ..Cursor::default()
         });
-        self.nacked.values_mut().for_each(NackedState::ask_again);
+        self.nacked.values_mut().for_each(NackedState::send_again);
+        self.isolation = Isolation::default();
+        self.has_unrecorded = false;
+    }
+
+    /// A NACK: wildcard clients are sent again what they have not accepted.
+    pub(crate) fn rewind(&mut self) {
+        self.cursor.iter_mut().for_each(Cursor::rewind);
     }
 
     /// Ends the wildcard: the names that stay become states of their own. `owed` names were due besides the wildcard.
@@ -144,7 +156,7 @@ impl ClientState {
     /// The client subscribed to this name, so that NACKed content of it is sent again.
     pub(crate) fn forgive(&mut self, name: &str) {
         if let Some(nacked) = self.nacked.get_mut(name) {
-            nacked.ask_again();
+            nacked.send_again();
         }
     }
 
@@ -182,6 +194,20 @@ impl ClientState {
 
     pub(crate) fn nacked(&self) -> &BTreeMap<Arc<str>, NackedState> {
         &self.nacked
+    }
+
+    pub(crate) fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    pub(crate) fn has_unrecorded(&self) -> bool {
+        self.has_unrecorded
+    }
+
+    /// NACKed resources, except suspects that are sent again.
+    pub(crate) fn rejected(&self) -> impl Iterator<Item = (&Arc<str>, &NackedState)> {
+        let nacked = self.nacked.iter();
+        nacked.filter(|(name, _)| !self.isolation.contains(name))
     }
 
     pub(crate) fn held(&self) -> &BTreeMap<Arc<str>, HeldRemoval> {
@@ -330,7 +356,13 @@ impl ClientState {
             // An absent resource may expire where its absence cannot be expressed.
             let there = self.subscription.iter();
             let there = there.filter(|named| !matches!(named.sent(), Sent::Absent));
-            return Box::new(there.filter_map(SubscribedName::acked).filter(is_next));
+            // The client may use content that it has not accepted, but not what it NACKed.
+            let sent = |named: &'a SubscribedName| {
+                let is_nacked = self.nacked.contains_key(named.name());
+                named.sent().resource().filter(|_| !is_nacked)
+            };
+            let used = there.filter_map(move |named| named.acked().or(sent(named)));
+            return Box::new(used.filter(is_next));
         };
         let is_fine = move |one: &&Arc<Resource>| !self.nacked.contains_key(one.name());
         let others = sent.with_ttl(ttl).filter(is_next).filter(is_fine);
@@ -430,6 +462,7 @@ impl ClientState {
                 ..
             } => {
                 let is_everything = completes && matches!(step, Step::Everything);
+                self.has_unrecorded &= !(is_everything || !context.is_delta());
                 self.clear_nacked(context, &to, is_everything, bad);
                 if completes {
                     self.accept_whole(to, bad);
@@ -480,99 +513,64 @@ impl ClientState {
         }
     }
 
-    /// Records a NACKed resource; returns false if that are too many, or if the client unsubscribed while the response
-    /// was in flight.
+    /// Records a NACKed resource, with the copy in use; returns false if that are too many, or if the client
+    /// unsubscribed while the response was in flight.
     pub(crate) fn note_nacked(
         &mut self,
         name: &Arc<str>,
         nacked: NackedState,
         max_nacked: usize,
     ) -> bool {
-        let is_full = self.nacked.len() >= max_nacked && !self.nacked.contains_key(name);
-        if is_full || !self.covers(name) {
+        if !self.covers(name) {
             return false;
         }
-        // NACKed twice in a row: the client uses what it used then.
-        let before = self.nacked.remove(name);
-        let in_use = before.map_or(nacked.in_use, |before| before.in_use);
-        let nacked = NackedState { in_use, ..nacked };
-        self.nacked.insert(Arc::clone(name), nacked);
-        true
+        let is_full = self.nacked.len() >= max_nacked && !self.nacked.contains_key(name);
+        self.has_unrecorded |= is_full;
+        if !is_full {
+            self.nacked.insert(Arc::clone(name), nacked);
+        }
+        !is_full
     }
 
-    /// A NACK names no resource, so which of the superseding contents were applied is unknown.
-    pub(crate) fn note_uncertainty(&mut self) {
-        for nacked in self.nacked.values_mut().filter(|n| n.superseded) {
-            nacked.in_use = InUse::Unknown;
-            nacked.superseded = false;
+    /// The client NACKed something that is not kept by name.
+    pub(crate) fn note_unrecorded(&mut self) {
+        self.has_unrecorded = true;
+    }
+
+    /// Updates the search for what is invalid after a NACK. `isolates`: its suspects are sent again.
+    pub(crate) fn isolate(&mut self, blame: &Blame, isolates: bool) {
+        if blame.is_named {
+            self.isolation.name(&blame.names());
+        } else if isolates {
+            let news = blame.bad.iter().chain(&blame.suspects);
+            let news: BTreeSet<_> = news.map(|one| Arc::clone(one.name())).collect();
+            self.isolation.suspect(news);
+        } else {
+            self.isolation = Isolation::default();
         }
     }
-}
 
-/// One NACKed resource. Dropped once the client accepts other content of its name.
-#[derive(Debug)]
-pub(crate) struct NackedState {
-    pub(crate) what: NackedResource,
-    /// The NACK names this resource. Otherwise it is one of several suspects.
-    pub(crate) certain: bool,
-    pub(crate) in_use: InUse,
-    /// Other content was sent since, or the same on request, and is not answered: the client may use that by now.
-    pub(crate) superseded: bool,
-}
-
-/// Content that a client uses in place of the NACKed content. A SotW full state can neither leave a NACKed resource
-/// out, since that removes what the client may use instead, nor carry it, since content is not sent again after a NACK.
-/// So it carries what the client uses.
-#[derive(Debug, Clone)]
-pub(crate) enum InUse {
-    /// Content that it accepted before.
-    Resource(Arc<Resource>),
-    /// Nothing: it accepted a state without this name.
-    Nothing,
-    /// Perhaps something from an earlier stream.
-    Unknown,
-}
-
-impl InUse {
-    pub(crate) fn resource(&self) -> Option<&Arc<Resource>> {
-        match self {
-            Self::Resource(resource) => Some(resource),
-            Self::Nothing | Self::Unknown => None,
+    /// Starts the next round of the search. Returns the suspects that are sent again.
+    pub(crate) fn next_round(
+        &mut self,
+        current: &ResourceSet,
+        is_due: impl Fn(&str) -> bool,
+    ) -> BTreeSet<Arc<str>> {
+        if self.isolation.is_empty() {
+            return BTreeSet::new();
         }
-    }
-}
-
-impl From<Option<Arc<Resource>>> for InUse {
-    fn from(accepted: Option<Arc<Resource>>) -> Self {
-        accepted.map_or(Self::Nothing, Self::Resource)
-    }
-}
-
-impl NackedState {
-    /// Content of a full state in place of `current`, so that NACKed content is not sent twice (S-80): `Some` is what
-    /// the client uses, or nothing. `None`: `current` itself, since the client may use something that leaving it out
-    /// would remove.
-    pub(crate) fn substitute(
-        &self,
-        current: Option<&Arc<Resource>>,
-    ) -> Option<Option<&Arc<Resource>>> {
-        let known = !matches!(self.in_use, InUse::Unknown);
-        (self.is_of(current) && self.certain && known && !self.superseded)
-            .then_some(self.in_use.resource())
+        let nacked = &self.nacked;
+        let is_same = |name: &str, state: &NackedState| state.is_of(current.get(name));
+        self.isolation
+            .retain(|name| nacked.get(name).is_some_and(|state| is_same(name, state)));
+        let round = self.isolation.next_round(is_due);
+        round.iter().for_each(|name| self.forgive(name));
+        round
     }
 
-    /// Whether `current` is the content that was NACKed.
-    pub(crate) fn is_of(&self, current: Option<&Arc<Resource>>) -> bool {
-        current.is_some_and(|current| current.version() == self.what.version)
-    }
-
-    /// The client subscribed again, so the content is sent again.
-    pub(crate) fn ask_again(&mut self) {
-        self.superseded = true;
-    }
-
-    /// A full state with `current` is sent.
-    pub(crate) fn supersede(&mut self, current: Option<&Arc<Resource>>) {
-        self.superseded |= !self.is_of(current);
+    /// The client accepted a response. Returns the resource that this shows to be invalid.
+    pub(crate) fn isolate_accepted(&mut self) -> Option<Arc<str>> {
+        let nacked = &self.nacked;
+        self.isolation.accept(|name| nacked.contains_key(name))
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 use oxds_types::Version;
 
 use crate::{
-    session::response::ResponseBuilder,
+    response::ResponseBuilder,
     snapshot::{Body, Difference, Resource, ResourceChange, ResourceSet, TypeSnapshot},
 };
 
@@ -40,6 +40,11 @@ impl Cursor {
             Some(sent) => Step::Since(head.difference(sent)),
             None => Step::Everything,
         }
+    }
+
+    /// Moves back to what the client accepted, so that the rest is due again.
+    pub(crate) fn rewind(&mut self) {
+        (self.sent, self.version) = (self.acked.clone(), None);
     }
 
     /// Moves to `to` without a response: nothing between is news to the client.
@@ -92,6 +97,11 @@ impl Step {
     /// Whether the step changes or removes this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.difference().is_some_and(|since| since.has(name))
+    }
+
+    /// Whether this name may be among the updates.
+    pub(crate) fn may_update(&self, name: &str) -> bool {
+        matches!(self, Self::Everything) || self.has(name)
     }
 
     /// Names that the step removes.

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, mem, sync::Arc};
 
 use super::context::TypeContext;
-use crate::session::{ResourceErrorDetail, request::RequestedNames, response::ResponseBuilder};
+use crate::{
+    response::{ResourceErrorDetail, ResponseBuilder},
+    session::request::RequestedNames,
+};
 
 /// Denied names with their reasons.
 #[derive(Debug, Default)]

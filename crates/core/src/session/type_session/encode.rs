@@ -11,7 +11,7 @@ use super::{
     plan::Base,
 };
 use crate::{
-    session::{ResourceErrorCode, ResourceErrorDetail, response::ResponseBuilder},
+    response::{ResourceErrorCode, ResourceErrorDetail, ResponseBuilder},
     snapshot::{Form, TypeSnapshot, nothing_by_alias},
 };
 

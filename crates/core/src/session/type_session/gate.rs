@@ -18,7 +18,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use oxds_types::{Reference, ResourceType};
+use oxds_types::{Reference, ResourceType, reference::may_refer};
 
 use super::{
     client::{ClientState, HeldRemoval},
@@ -115,8 +115,12 @@ impl<'a, T: PeerType> Peers<'a, T> {
     /// have one.
     pub(crate) fn user(&self, resource_type: &ResourceType, name: &str) -> Option<WaitsFor> {
         self.all().find_map(|peer| {
-            // S-52: which copies an unanswered type has from an earlier stream is unknown, so it may have a user.
-            if peer.is_unanswered(peer.head(self.snapshot)) {
+            // S-52: which copies an unanswered type has from an earlier stream is unknown, so it may have a user; so are
+            // the copies that it is about to remove.
+            let may_refer = || may_refer(&peer.context().resource_type, resource_type);
+            if peer.is_unanswered(peer.head(self.snapshot))
+                || peer.has_pending_removals() && may_refer()
+            {
                 return Some(peer.waits_for(None));
             }
             let user = peer.user(resource_type, name, self.snapshot)?;
@@ -139,14 +143,6 @@ impl<'a, T: PeerType> Peers<'a, T> {
             && !self
                 .all()
                 .any(|peer| peer.client().accepted_by_name(of, name))
-    }
-
-    /// Clusters, if some of their removals are still to be sent.
-    pub(crate) fn clusters_with_pending_removals(&self) -> Option<WaitsFor> {
-        let clusters = self.earlier(&ResourceType::CLUSTER)?;
-        clusters
-            .has_pending_removals()
-            .then(|| clusters.waits_for(None))
     }
 
     /// A later type, which may refer to clusters, that is subscribed but not answered.
@@ -358,8 +354,9 @@ pub(crate) fn release_removals<T: PeerType>(
 pub(crate) struct RecentClusters {
     /// Clusters that the client accepted.
     accepted: BTreeMap<Arc<str>, Instant>,
-    /// The client accepted all clusters, on a new stream: which of them are new to it is not known.
-    all_accepted: Option<Instant>,
+    /// The client accepted all clusters, on a new stream or before it: which of them are new to it is not known.
+    /// Without an end until it has answered.
+    all_accepted: Option<Option<Instant>>,
     /// Assignments that a removed or changed cluster needed; without an end until the client has answered.
     dropped: BTreeMap<Arc<str>, Option<Instant>>,
 }
@@ -378,9 +375,14 @@ impl RecentClusters {
             .extend(assignments.map(|needed| (Arc::clone(&needed.name), None)));
     }
 
+    /// The client returned with clusters of an earlier stream, and may be about to subscribe to their assignments.
+    pub(crate) fn note_returned(&mut self) {
+        self.all_accepted = Some(None);
+    }
+
     /// The client answered all responses.
     pub(crate) fn note_answered(&mut self, until: Instant) {
-        for end in self.dropped.values_mut() {
+        for end in self.dropped.values_mut().chain(&mut self.all_accepted) {
             end.get_or_insert(until);
         }
     }
@@ -388,7 +390,7 @@ impl RecentClusters {
     /// The client accepted a step and further items.
     pub(crate) fn note_accepted(&mut self, step: &Step, extra: &[Item], until: Instant) {
         if matches!(step, Step::Everything) {
-            self.all_accepted = Some(until);
+            self.all_accepted = Some(Some(until));
         }
         let new = step.changes().iter().filter(|change| change.needs_more());
         let new = new.map(|change| &change.name);
@@ -419,14 +421,14 @@ impl RecentClusters {
 
     pub(crate) fn expire(&mut self, now: Instant) {
         self.accepted.retain(|_, until| *until > now);
-        self.all_accepted = self.all_accepted.filter(|until| *until > now);
-        self.dropped
-            .retain(|_, until| until.is_none_or(|until| until > now));
+        let is_open = |until: &Option<Instant>| until.is_none_or(|until| until > now);
+        self.all_accepted = self.all_accepted.filter(is_open);
+        self.dropped.retain(|_, until| is_open(until));
     }
 
     pub(crate) fn deadlines(&self) -> impl Iterator<Item = Instant> {
         let accepted = self.accepted.values().copied();
-        let dropped = self.dropped.values().copied().flatten();
-        accepted.chain(self.all_accepted).chain(dropped)
+        let others = self.dropped.values().chain(&self.all_accepted);
+        accepted.chain(others.copied().flatten())
     }
 }

@@ -4,7 +4,10 @@
 //! A member is a name like any other while the client subscribes to its collection: its content and its removal are
 //! sent. A collection without members is reported as missing, as a name is.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use oxds_types::name::{collection_of, is_collection, member_prefix};
 
@@ -82,7 +85,7 @@ impl GlobSubscriptions {
 
     /// All globs are due.
     pub(crate) fn add_all_to(&self, pending: &mut Pending) {
-        pending.extend(self.globs.iter().cloned());
+        pending.names.extend(self.globs.iter().cloned());
     }
 
     fn add_member(&mut self, name: &Arc<str>, client: &mut ClientState, pending: &mut Pending) {
@@ -137,7 +140,8 @@ impl GlobSubscriptions {
             }
         }
         // Members that the client has from an earlier stream may be gone.
-        let gone = resumed.names().filter(|name| current.get(name).is_none());
+        let reported = resumed.versions.iter().flat_map(HashMap::keys);
+        let gone = reported.filter(|name| current.get(name).is_none());
         let gone: Vec<Arc<str>> = gone.map(|name| Arc::from(name.as_str())).collect();
         gone.iter()
             .for_each(|name| self.note_change(name, client, pending));

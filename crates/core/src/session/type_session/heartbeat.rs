@@ -17,7 +17,7 @@ use oxds_types::Version;
 
 use super::{client::ClientState, context::TypeContext};
 use crate::{
-    session::response::ResponseBuilder,
+    response::ResponseBuilder,
     snapshot::{Resource, heartbeat},
     time::Instant,
 };

@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 
 use super::{context::TypeContext, cursor::Step};
 use crate::{
-    session::{Nack, Nonce},
+    nack::Nack,
+    session::Nonce,
     snapshot::{Resource, ResourceSet},
     time::Instant,
 };

@@ -60,8 +60,8 @@ pub(super) use self::{
     respond::Draft,
 };
 use super::{
-    Config, Event, HeldBack, HeldChange, NackedResource, OverdueChange, ResourceErrorDetail,
-    ResourceStatus, TypeStatus, WaitsFor, request::RequestedNames,
+    Config, Event, HeldBack, HeldChange, Isolating, NackedResource, OverdueChange,
+    ResourceErrorDetail, ResourceStatus, TypeStatus, WaitsFor, request::RequestedNames,
 };
 use crate::{
     snapshot::{Resource, TypeSnapshot},
@@ -170,9 +170,9 @@ impl TypeSession {
         let subscription = self.client.subscription();
         let due = owed.into_iter().chain(held);
         self.pending
+            .names
             .extend(due.filter(|name| subscription.has_name(name)));
-        self.pending
-            .set_all(seen.is_none() && !subscription.is_empty());
+        self.pending.all_names = seen.is_none() && !subscription.is_empty();
         self.globs.add_all_to(&mut self.pending);
     }
 
@@ -180,11 +180,11 @@ impl TypeSession {
     /// too, so that a delta client learns whether it still has it through the wildcard (S-39).
     fn resubscribe_besides_wildcard(&mut self, change: &SubscriptionChange) {
         let asked = change.added.iter().chain(&change.repeated);
-        self.pending.extend(asked.cloned());
+        self.pending.names.extend(asked.cloned());
         // xDS protocol, "Unsubscribing From Resources": the server answers with the resource if the wildcard covers
         // it.
         if self.context.is_delta() {
-            self.pending.extend(change.dropped.iter().cloned());
+            self.pending.names.extend(change.dropped.iter().cloned());
             self.pending.urgent |= !change.dropped.is_empty();
         }
     }
@@ -203,9 +203,9 @@ impl TypeSession {
         let asks = !(change.added.is_empty() && change.repeated.is_empty());
         // A first request names many resources: a flag instead of a set of all their names.
         if asks && change.added.len() == subscribed {
-            self.pending.set_all(true);
-        } else if !self.pending.is_all() {
-            self.pending.extend(asked.cloned());
+            self.pending.all_names = true;
+        } else if !self.pending.all_names {
+            self.pending.names.extend(asked.cloned());
         }
         for name in &change.dropped {
             self.pending.unsubscribe(name);
@@ -213,7 +213,7 @@ impl TypeSession {
             self.resumed.inherited.remove(name);
         }
         if subscribed == 0 {
-            self.pending.set_all(false);
+            self.pending.all_names = false;
         }
     }
 
@@ -221,7 +221,7 @@ impl TypeSession {
     /// nothing to send.
     pub(super) fn begin(&mut self, names: RequestedNames, answer: bool) {
         self.resumed.begin(names);
-        let is_whole = self.resumed.whole_version().is_some();
+        let is_whole = self.resumed.whole_version.is_some();
         if is_whole && self.context.is_full_state() {
             self.resumed.inherited = self.client.subscribed_names();
         }
@@ -231,7 +231,7 @@ impl TypeSession {
     /// Nothing was loaded when the client subscribed. It has been waiting, so it is answered even if it turns out to
     /// be up to date (S-26).
     pub(super) fn note_unloaded(&mut self) {
-        self.resumed.forget_whole_version();
+        self.resumed.whole_version = None;
     }
 
     /// The cluster of this assignment changed: the client needs the assignment again, changed or not (S-54).
@@ -240,7 +240,7 @@ impl TypeSession {
         // A SotW response to a wildcard is the full state, which repeats nothing.
         let is_by_name = !self.client.is_wildcard() || self.context.is_delta();
         if is_by_name && self.client.covers(name) {
-            self.pending.add_assignment(name);
+            self.pending.assignments.insert(Arc::clone(name));
         }
     }
 
@@ -350,11 +350,18 @@ impl TypeSession {
             && self.client.nacked().is_empty()
             && held.all(|held| held.timer.is_expired())
             && !self.resumed.has_removals();
+        if self.client.has_unrecorded() {
+            // By name, what was accepted is known for each.
+            return is_idle
+                && !self.client.is_wildcard()
+                && self.client.has_accepted(head.collection());
+        }
         self.is_settled(head) || is_idle && self.client.has_accepted(head.collection())
     }
 
     pub(super) fn status(&self) -> TypeStatus {
         let (subscription, record) = (self.client.subscription(), &self.record);
+        let isolation = self.client.isolation();
         TypeStatus {
             resource_type: self.context.resource_type.clone(),
             api: self.context.form.api,
@@ -366,6 +373,10 @@ impl TypeSession {
             waiting_since: self.in_flight.waiting_since(),
             held: self.held_count(),
             nack: record.nack.clone(),
+            isolating: (!isolation.is_empty()).then(|| Isolating {
+                suspects: isolation.len(),
+                rounds: isolation.rounds(),
+            }),
             acks: record.acks,
             nacks: record.nacks,
         }
@@ -383,7 +394,8 @@ impl TypeSession {
     pub(super) fn resource_status(&self, name: &str) -> Option<ResourceStatus> {
         let covers = self.client.covers(name);
         let (sent, acked) = covers.then(|| self.client.versions(name))?;
-        let nacked = self.client.nacked().get(name);
+        let is_suspect = self.client.isolation().contains(name);
+        let nacked = self.client.nacked().get(name).filter(|_| !is_suspect);
         Some(ResourceStatus {
             sent,
             acked,
@@ -392,8 +404,25 @@ impl TypeSession {
     }
 
     pub(super) fn nacked_resources(&self) -> impl Iterator<Item = (&Arc<str>, &NackedResource)> {
-        let nacked = self.client.nacked().iter();
+        let nacked = self.client.rejected();
         nacked.map(|(name, nacked)| (name, &nacked.what))
+    }
+
+    pub(super) fn suspects(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.client.isolation().suspects()
+    }
+
+    /// Whether the client NACKed the latest response, or something since when it accepted nothing else.
+    pub(super) fn has_nacked(&self) -> bool {
+        let client = &self.client;
+        self.record.nack.is_some() || client.has_unrecorded() || client.rejected().next().is_some()
+    }
+
+    /// SotW: whether a response lists everything that the client subscribed to, since absence means removal. So it is
+    /// for every wildcard: Envoy takes a response to a wildcard for the full state (SRDS).
+    fn is_whole_state(&self) -> bool {
+        let context = &self.context;
+        context.is_full_state() || !context.is_delta() && self.client.is_wildcard()
     }
 
     /// Entries that memory grows with (P-8).
@@ -437,7 +466,7 @@ impl TypeSession {
         let resumed = self.resumed.removals().into_iter();
         let resumed = resumed.flat_map(move |(names, timer)| {
             names.iter().map(move |name| {
-                let user = resumed::user(&self.context, name, &peers);
+                let user = peers.user(self.resource_type(), name);
                 of(HeldChange::Removal, Some(Arc::clone(name)), user, timer)
             })
         });
@@ -462,9 +491,9 @@ impl TypeSession {
         if let Some(cursor) = self.client.cursor() {
             return cursor.step(peers.head).updates(current).find_map(lacking);
         }
-        let all = self.pending.is_all().then(|| self.subscription().iter());
+        let all = self.pending.all_names.then(|| self.subscription().iter());
         let all = all.into_iter().flatten().map(SubscribedName::name);
-        let mut due = all.chain(self.pending.names());
+        let mut due = all.chain(&self.pending.names);
         due.find_map(|name| lacking(current.get(name)?))
     }
 }

@@ -10,11 +10,11 @@ use crate::snapshot::Revision;
 /// name is sent whatever the cursor says.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    names: BTreeSet<Arc<str>>,
+    pub(crate) names: BTreeSet<Arc<str>>,
     /// Without a wildcard: all subscribed names are due, listed in `names` or not.
-    all_names: bool,
+    pub(crate) all_names: bool,
     /// Assignments whose clusters change: sent again once no response is outstanding (S-54).
-    assignments: BTreeSet<Arc<str>>,
+    pub(crate) assignments: BTreeSet<Arc<str>>,
     /// A response is due even if it is empty, so that the client stops waiting (S-27, S-31).
     pub(crate) answer: bool,
     /// A request asked for new names, which do not wait for the outstanding response (S-16).
@@ -24,15 +24,6 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Names to look at, unless all are due.
-    pub(crate) fn names(&self) -> &BTreeSet<Arc<str>> {
-        &self.names
-    }
-
-    pub(crate) fn is_all(&self) -> bool {
-        self.all_names
-    }
-
     pub(crate) fn has_names(&self) -> bool {
         self.all_names || !self.names.is_empty()
     }
@@ -54,42 +45,15 @@ impl Pending {
         self.names.insert(Arc::clone(name));
     }
 
-    pub(crate) fn extend(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
-        self.names.extend(names);
-    }
-
     /// The client unsubscribed from this name, or its members are due in its place.
     pub(crate) fn unsubscribe(&mut self, name: &str) {
         self.names.remove(name);
         self.assignments.remove(name);
     }
 
-    /// Without a wildcard: sets whether all names are due.
-    pub(crate) fn set_all(&mut self, all: bool) {
-        self.all_names = all;
-    }
-
-    /// Keeps the due names for which `keep` is true.
-    pub(crate) fn retain(&mut self, keep: impl FnMut(&Arc<str>) -> bool) {
-        self.names.retain(keep);
-    }
-
     /// Takes the due names, and whether all were due.
     pub(crate) fn take_names(&mut self) -> (BTreeSet<Arc<str>>, bool) {
         (mem::take(&mut self.names), mem::take(&mut self.all_names))
-    }
-
-    /// Replaces the due names. Reuses the set, so that a client of one name costs no allocation per update.
-    pub(crate) fn set_names(&mut self, names: BTreeSet<Arc<str>>) {
-        self.names = names;
-    }
-
-    pub(crate) fn add_assignment(&mut self, name: &Arc<str>) {
-        self.assignments.insert(Arc::clone(name));
-    }
-
-    pub(crate) fn take_assignments(&mut self) -> BTreeSet<Arc<str>> {
-        mem::take(&mut self.assignments)
     }
 
     /// Starts or repeats a wildcard subscription: a full answer is due, and these names besides.

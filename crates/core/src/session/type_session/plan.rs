@@ -61,8 +61,10 @@ impl ResponsePlan {
         let mut fingerprint = to.fingerprint();
         for (name, nacked) in client.nacked() {
             if let Some(substitute) = nacked.substitute(to.get(name)) {
-                fingerprint.remove(name, &nacked.what.version);
-                without.push(Arc::clone(name));
+                if to.get(name).is_some() {
+                    fingerprint.remove(name, &nacked.what.version);
+                    without.push(Arc::clone(name));
+                }
                 items.extend(substitute.cloned().map(Item::Copy));
             }
         }

@@ -17,7 +17,7 @@ use super::{
     plan::{Base, ResponsePlan, Verdict},
 };
 use crate::{
-    session::response::ResponseBuilder,
+    response::ResponseBuilder,
     snapshot::{Resource, ResourceSet, TypeSnapshot},
     time::Instant,
 };
@@ -56,9 +56,10 @@ impl TypeSession {
         }
         if is_idle {
             self.repeat_assignments();
+            self.send_next_round(peers.head);
             self.start_full_state_heartbeat(now);
             let removals = self.resumed.due_removals(&self.context, peers);
-            self.pending.extend(removals);
+            self.pending.names.extend(removals);
         }
         // Resources go first; reasons of denied names and heartbeats follow when nothing else is due.
         let draft = self.poll_resources(now, peers);
@@ -76,7 +77,7 @@ impl TypeSession {
 
     /// S-54: a cluster changed, so its assignment is due again, changed or not.
     fn repeat_assignments(&mut self) {
-        for name in self.pending.take_assignments() {
+        for name in std::mem::take(&mut self.pending.assignments) {
             // Content that the client NACKed would be NACKed again.
             if self.client.nacked().contains_key(&name) {
                 continue;
@@ -113,8 +114,14 @@ impl TypeSession {
 
     fn plan_wildcard(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<ResponsePlan> {
         let to = peers.head.collection();
+        if self.recall_version(peers.head) {
+            return None;
+        }
         let mut step = self.client.cursor()?.step(peers.head);
-        if self.is_reported_in_sync(&step, to) {
+        // S-52: over SotW, absence is removal.
+        let is_first = self.record.sent.is_none() && self.context.is_full_state();
+        let removes = is_first && self.context.is_cluster() && step.removals().next().is_some();
+        if self.resumed.first_answer_waits(now, false, removes, peers) {
             return None;
         }
         let (context, client) = (&self.context, &mut self.client);
@@ -132,7 +139,7 @@ impl TypeSession {
         // xDS protocol, "Incremental xDS": a reconnecting client reports its versions, so that only differences are
         // sent (S-42).
         if matches!(step, Step::Everything)
-            && let Some(versions) = self.resumed.take_versions()
+            && let Some(versions) = self.resumed.versions.take()
         {
             self.resume_wildcard(now, &versions, peers);
             step = Step::InSync;
@@ -140,22 +147,35 @@ impl TypeSession {
         Some(self.plan_step(to, step, released, replaced))
     }
 
-    /// SotW, new stream: whether the reported version equals the current one, so that no answer is due.
-    fn is_reported_in_sync(&mut self, step: &Step, to: &Arc<ResourceSet>) -> bool {
+    /// SotW, new stream: continues at the state whose version the client reports, if that is still known. Returns
+    /// whether it is the current one, so that no answer is due.
+    fn recall_version(&mut self, head: &TypeSnapshot) -> bool {
+        let (to, cursor) = (head.collection(), self.client.cursor_mut());
+        let cursor = cursor.filter(|cursor| cursor.sent.is_none());
+        let (Some(cursor), Some(reported)) = (cursor, &self.resumed.whole_version) else {
+            return false;
+        };
         let version = to.version();
-        let reported = self.resumed.whole_version();
-        let equal = matches!(step, Step::Everything) && reported.is_some_and(|r| version == *r);
-        // The version is a hash of all content, so equal versions mean equal content (S-24). Resources that have a
-        // TTL must be confirmed, which over SotW needs the full state (S-49).
-        if !equal || self.context.form.ttl && to.has_ttl() {
+        if version != **reported {
+            // S-52: what it has, and what to remove, is known.
+            if let Some(state) = head.at_version(reported) {
+                *cursor = Cursor::in_sync(state);
+                self.resumed.forget_versions();
+                if self.context.is_cluster() {
+                    self.recent.note_returned();
+                }
+            }
             return false;
         }
+        // The version is a hash of all content, so equal versions mean equal content (S-24). Resources that have a
+        // TTL must be confirmed, which over SotW needs the full state (S-49).
+        if self.context.form.ttl && to.has_ttl() {
+            return false;
+        }
+        *cursor = Cursor::in_sync(to);
         self.resumed.forget_versions();
         self.pending.answer = false;
         self.pending.take_names();
-        if let Some(cursor) = self.client.cursor_mut() {
-            *cursor = Cursor::in_sync(to);
-        }
         (self.record.sent, self.record.acked) = (Some(version), Some(version));
         true
     }
@@ -172,11 +192,12 @@ impl TypeSession {
         let differs = |one: &&Arc<Resource>| version(one).is_none_or(|v| one.version() != **v);
         let differing = to.iter().filter(differs);
         self.pending
+            .names
             .extend(differing.map(|one| Arc::clone(one.name())));
         let gone = reported.keys().filter(|name| to.get(name).is_none());
         let gone = gone.map(|name| Arc::from(name.as_str())).collect();
         let due = self.resumed.remove(now, &self.context, gone, peers);
-        self.pending.extend(due);
+        self.pending.names.extend(due);
         self.resume_heartbeats(to.ttls());
     }
 
@@ -220,13 +241,16 @@ impl TypeSession {
         match &step {
             // On a new stream, due are the names that differ from what the client reported.
             Step::InSync if self.record.sent.is_none() => {
-                let due = self.pending.names().iter().filter_map(|name| to.get(name));
+                let due = self.pending.names.iter().filter_map(|name| to.get(name));
                 assignments = self.context.assignments(due);
             }
             Step::InSync => {}
-            Step::Since(_) => self.pending.retain(|name| !step.has(name) || is_held(name)),
+            Step::Since(_) => self
+                .pending
+                .names
+                .retain(|name| !step.has(name) || is_held(name)),
             // S-28: no name twice. Resources come with the base, removals do not.
-            Step::Everything => self.pending.retain(|name| to.get(name).is_none()),
+            Step::Everything => self.pending.names.retain(|name| to.get(name).is_none()),
         }
         let shares_removals = !step.removals().any(is_held);
         // Removals that are held for this client are not part of the response, so it cannot share the others.
@@ -328,11 +352,34 @@ impl TypeSession {
         let current = peers.head.collection();
         self.globs.expand(current, client, pending, &self.resumed);
         self.resume_names(now, peers);
-        if self.context.is_full_state() {
-            self.plan_named_state(now, peers)
-        } else {
-            Some(self.plan_due(now, peers))
+        let before = self
+            .context
+            .is_full_state()
+            .then(|| self.pending.names.clone());
+        let all_names = self.pending.all_names;
+        let (items, waits) = self.plan_due(now, peers);
+        let Some(names) = before else {
+            // An answer that is due waits for the updates that it is about.
+            let is_due = self.pending.answer && !waits;
+            return Some(ResponsePlan::new(current, Base::None, items, is_due));
+        };
+        // S-52: on a new stream, an answer without a cluster would remove the client's copy, which a route may use.
+        let is_first = self.record.sent.is_none() && !self.resumed.fresh;
+        let mut missing = items.iter().filter(|item| item.resource().is_none());
+        let missing = is_first && self.context.is_cluster() && missing.next().is_some();
+        if self.resumed.first_answer_waits(now, missing, false, peers) || waits {
+            (self.pending.names, self.pending.all_names) = (names, all_names);
+            return None;
         }
+        if items.is_empty() && !self.pending.answer {
+            return None;
+        }
+        // SotW, LDS and CDS: all subscribed names, as soon as there is news about one (S-6). xDS protocol, "Resource
+        // hints": an absent listener or cluster is deleted.
+        let mut plan = ResponsePlan::of_names(&self.client, current);
+        let updates = items.iter().filter_map(Item::resource);
+        plan.assignments = self.context.assignments(updates);
+        Some(plan)
     }
 
     /// Adds names that changed since the last look to the due ones: from the log if that is shorter than the
@@ -344,7 +391,7 @@ impl TypeSession {
         }
         let changed = head.changed_since(self.pending.seen);
         self.pending.seen = revision;
-        if self.pending.is_all() {
+        if self.pending.all_names {
             return;
         }
         // A name that changed repeatedly is in the log repeatedly, so only as many entries as there are names are
@@ -362,12 +409,12 @@ impl TypeSession {
                 return;
             }
         }
-        self.pending.set_all(!self.client.subscription().is_empty());
+        self.pending.all_names = !self.client.subscription().is_empty();
     }
 
     /// Delta, new stream: resources whose reported version is current are not sent (S-42, S-43).
     fn resume_names(&mut self, now: Instant, peers: &Peers<'_, Self>) {
-        let Some(reported) = self.resumed.take_versions() else {
+        let Some(reported) = self.resumed.versions.take() else {
             return;
         };
         let mut current = peers.head.collection().ascending();
@@ -388,12 +435,12 @@ impl TypeSession {
             }
         }
         let due = self.resumed.remove(now, &self.context, gone, peers);
-        self.pending.extend(due);
+        self.pending.names.extend(due);
     }
 
-    /// Delta, and SotW for types where a response need not be complete: the due names (S-7 … S-11, S-34). Names that
-    /// wait, or whose removal is held, stay due.
-    fn plan_due(&mut self, now: Instant, peers: &Peers<'_, Self>) -> ResponsePlan {
+    /// Items for the due names (S-7 … S-11, S-34), and whether some wait for a dependency. Names that wait, or whose
+    /// removal is held, stay due.
+    fn plan_due(&mut self, now: Instant, peers: &Peers<'_, Self>) -> (Items, bool) {
         let mut current = peers.head.collection().ascending();
         let (mut due, is_all) = self.pending.take_names();
         let len = if is_all {
@@ -417,12 +464,11 @@ impl TypeSession {
                 at.is_some_and(|at| plan(self, at).is_some())
             });
         }
-        self.pending.set_names(due);
+        // The set is reused, so that a client of one name costs no allocation per update.
+        self.pending.names = due;
         self.gate
             .note_waiting(now, &self.context, waits, peers.head);
-        // An answer that is due waits for the updates that it is about.
-        let is_due = self.pending.answer && !waits;
-        ResponsePlan::new(peers.head.collection(), Base::None, items, is_due)
+        (items, waits)
     }
 
     /// Adds an item for the name at a place of the subscription, unless it is up to date or has to wait.
@@ -455,8 +501,14 @@ impl TypeSession {
             }
             // S-52: its removal is sent once the types that may use it are answered.
             Verdict::Missing if self.resumed.has_removal(&name) => return Planned::Done,
-            Verdict::Gone(sent) if self.context.is_delta() && self.holds(now, sent, peers) => {
+            Verdict::Gone(sent)
+                if (self.context.is_delta() || self.context.is_full_state())
+                    && self.holds(now, sent, peers) =>
+            {
                 return Planned::Held;
+            }
+            Verdict::Gone(_) if self.context.is_full_state() => {
+                self.client.release(&name);
             }
             Verdict::Missing | Verdict::Gone(_) => {}
         }
@@ -485,60 +537,6 @@ impl TypeSession {
             Some(reason) => Item::Invalid(name, reason),
             None => Item::Absent(name),
         }
-    }
-
-    /// SotW, LDS and CDS: all subscribed names, as soon as there is news about one (S-6). Absence is removal.
-    fn plan_named_state(&mut self, now: Instant, peers: &Peers<'_, Self>) -> Option<ResponsePlan> {
-        let to = peers.head.collection();
-        let (mut is_due, mut missing) = (self.pending.answer, false);
-        let (mut updates, mut held) = (Vec::new(), BTreeSet::new());
-        for at in self.due_places() {
-            let Some(named) = self.client.subscription().at(at) else {
-                continue;
-            };
-            let name = Arc::clone(named.name());
-            // xDS protocol, "Resource hints": an absent listener or cluster is deleted, so the response lists all
-            // names.
-            match Verdict::of(named, to.get(&name)) {
-                Verdict::UpToDate => drop(self.client.release(&name)),
-                Verdict::Send(resource) => updates.push(resource),
-                Verdict::Gone(sent) if self.holds(now, &sent, peers) => drop(held.insert(name)),
-                Verdict::Gone(_) => {
-                    self.client.release(&name);
-                    is_due = true;
-                }
-                Verdict::Missing => (missing, is_due) = (true, true),
-            }
-        }
-        // S-52: on a new stream, an answer without a cluster would remove the client's copy, which a route may use.
-        let is_first = self.record.sent.is_none() && !self.resumed.fresh;
-        let missing = missing && is_first && self.context.is_cluster();
-        let (context, resumed) = (&self.context, &mut self.resumed);
-        if resumed.first_answer_waits(now, missing, peers)
-            || self
-                .gate
-                .updates_wait(now, context, updates.iter().copied(), peers)
-        {
-            return None;
-        }
-        self.pending.take_names();
-        self.pending.set_names(held);
-        if !is_due && updates.is_empty() {
-            return None;
-        }
-        let mut plan = ResponsePlan::of_names(&self.client, to);
-        plan.assignments = self.context.assignments(updates.into_iter());
-        Some(plan)
-    }
-
-    /// Places of the due names in the subscription.
-    fn due_places(&self) -> Vec<usize> {
-        let subscription = self.client.subscription();
-        if self.pending.is_all() {
-            return (0..subscription.len()).collect();
-        }
-        let due = self.pending.names().iter();
-        due.filter_map(|name| subscription.position(name)).collect()
     }
 }
 
@@ -569,11 +567,9 @@ impl TypeSession {
     }
 
     /// SotW full state: a due heartbeat is the whole state, since a response without the other resources would remove
-    /// them. So it is for every wildcard over SotW: Envoy takes a response to a wildcard for the full state (SRDS).
+    /// them.
     fn start_full_state_heartbeat(&mut self, now: Instant) {
-        let is_whole = self.context.resource_type.all_resources_required_in_sotw()
-            || self.client.is_wildcard();
-        if !self.context.form.ttl || self.context.is_delta() || !is_whole {
+        if !self.context.form.ttl || !self.is_whole_state() {
             return;
         }
         for (ttl, _) in self.heartbeats.take_due() {

@@ -17,15 +17,13 @@ use std::{
     sync::Arc,
 };
 
-use oxds_types::ResourceType;
-
 use super::{
     context::TypeContext,
     gate::{PeerType, Peers},
     hold_timer::{HoldTimer, ReconnectTimers},
 };
 use crate::{
-    session::{Config, request::RequestedNames, status::WaitsFor},
+    session::{Config, request::RequestedNames},
     subscription::SubscriptionChange,
     time::Instant,
 };
@@ -41,9 +39,9 @@ struct PendingRemovals {
 #[derive(Debug, Default)]
 pub(crate) struct Resumed {
     /// SotW: `version_info` of the first request, one version for the whole. Used for the first answer only.
-    whole_version: Option<String>,
+    pub(crate) whole_version: Option<String>,
     /// Delta: `initial_resource_versions`, by name. Used for the first answer only.
-    versions: Option<HashMap<String, String>>,
+    pub(crate) versions: Option<HashMap<String, String>>,
     /// The first request reports no version: the client never accepted a response of this type.
     pub(crate) fresh: bool,
     /// SotW full state: names of which the client may have a copy from an earlier stream, whatever it answers on this
@@ -74,24 +72,6 @@ impl Resumed {
         self.versions = None;
     }
 
-    pub(crate) fn forget_whole_version(&mut self) {
-        self.whole_version = None;
-    }
-
-    pub(crate) fn whole_version(&self) -> Option<&str> {
-        self.whole_version.as_deref()
-    }
-
-    /// Names that the client reports, delta only.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
-        self.versions.iter().flat_map(HashMap::keys)
-    }
-
-    /// Takes the versions by name, delta only.
-    pub(crate) fn take_versions(&mut self) -> Option<HashMap<String, String>> {
-        self.versions.take()
-    }
-
     /// The version that the client reports for this name does not count: its cluster changed (S-54).
     pub(crate) fn distrust(&mut self, name: &str) {
         let version = self.versions.as_mut().and_then(|all| all.get_mut(name));
@@ -113,19 +93,21 @@ impl Resumed {
 
 // What waits.
 impl Resumed {
-    /// SotW: whether the first answer waits, as it would remove a cluster. `missing`: a subscribed name is gone.
+    /// SotW: whether the first answer waits, as it would remove a cluster. `missing`: a subscribed name is gone; it
+    /// waits for the types that may use clusters to be answered. `removes`: a cluster that the client has is gone; it
+    /// waits for those types to be subscribed, as removals wait by themselves then.
     pub(crate) fn first_answer_waits<T: PeerType>(
         &mut self,
         now: Instant,
         missing: bool,
+        removes: bool,
         peers: &Peers<'_, T>,
     ) -> bool {
         let timers = self.first_answer.unwrap_or(ReconnectTimers::start(now));
         // xDS protocol, "Resource hints": a SotW answer without a cluster deletes the client's copy, which its routes
         // may use.
-        let waits = missing
-            && (waits_for_subscription(timers, peers)
-                || peers.unanswered_user().is_some() && !timers.to_answer.is_expired());
+        let waits = (missing || removes) && waits_for_subscription(timers, peers)
+            || missing && peers.unanswered_user().is_some() && !timers.to_answer.is_expired();
         self.first_answer = waits.then_some(timers);
         waits
     }
@@ -168,7 +150,7 @@ impl Resumed {
         };
         let timers = removals.timers;
         let is_used = |name: &Arc<str>| {
-            !timers.to_answer.is_expired() && user(context, name, peers).is_some()
+            !timers.to_answer.is_expired() && peers.user(&context.resource_type, name).is_some()
         };
         // S-52: a client subscribes to clusters first, and its routes are known only after it subscribed to them.
         let is_early = context.is_cluster() && waits_for_subscription(timers, peers);
@@ -223,21 +205,6 @@ impl Resumed {
         let removals = self.removals.as_ref();
         self.inherited.len() + removals.map_or(0, |removals| removals.names.len())
     }
-}
-
-/// The copy, or type, that may need this resource at the client. Which clusters need an assignment of an earlier
-/// stream is unknown until the removals of clusters are sent.
-pub(crate) fn user<T: PeerType>(
-    context: &TypeContext,
-    name: &str,
-    peers: &Peers<'_, T>,
-) -> Option<WaitsFor> {
-    let is_assignment = context.resource_type == ResourceType::ENDPOINT;
-    peers.user(&context.resource_type, name).or_else(|| {
-        peers
-            .clusters_with_pending_removals()
-            .filter(|_| is_assignment)
-    })
 }
 
 fn waits_for_subscription<T: PeerType>(timers: ReconnectTimers, peers: &Peers<'_, T>) -> bool {

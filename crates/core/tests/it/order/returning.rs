@@ -124,3 +124,66 @@ fn s53_held_first_response_is_listed_with_its_cause() {
     assert_eq!(stream.reply(&world).resources, ["main=2"]);
     assert_eq!(held(&stream, &world, &CDS), ["answer of all for rds all"]);
 }
+
+/// Given a SotW client with wildcards that returns with the version that it had: what that version contained is known, so
+/// the removed cluster stays until its route has changed.
+#[test]
+fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
+    let mut world = shop();
+    let mut earlier = Stream::sotw();
+    earlier.ask(&CDS, &[]);
+    let version = earlier.take(&world).version;
+    replace(&mut world);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &[], &version);
+    stream.ask_again(&RDS, &["main"], "what it had");
+    let clusters = stream.poll(&world);
+    assert_eq!(clusters[0].resources, ["Y=1", "X=1"], "{clusters:?}");
+    clusters.iter().for_each(|reply| stream.ack(reply));
+    stream.ask(&EDS, &["Y"]);
+    let rest = stream.drain(&world);
+    let sent = rest
+        .iter()
+        .map(|r| (r.resource_type(), r.resources.join(" ")));
+    let sent: Vec<_> = sent.collect();
+    let expected = [("eds", "Y=1"), ("rds", "main=2"), ("cds", "Y=1")];
+    assert_eq!(sent, expected.map(|(of, texts)| (of, texts.to_owned())));
+    assert!(stream.session.is_in_sync(&world.snapshot));
+}
+
+/// A client subscribes to clusters first, and its routes are known only after it subscribed to them. Its answer waits
+/// briefly for that.
+#[test]
+fn b4_s53_returning_wildcard_client_with_cds_only_waits_briefly() {
+    let mut world = shop();
+    let mut earlier = Stream::sotw();
+    earlier.ask(&CDS, &[]);
+    let version = earlier.take(&world).version;
+    replace(&mut world);
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &[], &version);
+    stream.silent(&world);
+    stream.pass(Config::default().follow_up);
+    assert_eq!(stream.take(&world).resources, ["Y=1"]);
+    stream.silent(&world);
+}
+
+/// Only changes are news, so only they can be NACKed; a version that is not known any more is answered with everything.
+#[test]
+fn b4_changes_since_a_known_version_are_news() {
+    let mut world = World::of(&CDS, &["A=1", "B=1"]);
+    let mut earlier = Stream::sotw();
+    earlier.ask(&CDS, &[]);
+    let version = earlier.take(&world).version;
+    world.set(&CDS, &["B=bad"]);
+    for (version, acked) in [(&*version, true), ("unknown", false)] {
+        let mut stream = Stream::sotw();
+        stream.ask_again(&CDS, &[], version);
+        let bad = stream.reply(&world);
+        stream.nack(&bad, "does not decode");
+        let status = stream.session.resource_status(&CDS, "A").unwrap();
+        assert_eq!(status.acked.is_some(), acked);
+        assert_eq!(status.nacked.is_some(), !acked);
+        stream.silent(&world);
+    }
+}

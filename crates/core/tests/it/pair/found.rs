@@ -84,6 +84,14 @@ fn s51_assignment_about_to_be_dropped_does_not_count() {
     ordered(Protocol::Delta, ops);
 }
 
+/// The client returns with R2, which is gone; so is C3, which R2 needs. The removal of R2 waits until it is known that
+/// no listener of the client uses R2.
+#[test]
+fn s52_cluster_of_a_route_that_is_about_to_go_is_kept() {
+    let ops = "R2=0>C3; Reconnect 0 0 0 0; L1=0>R2; C3=0; Pass 0; Reconnect 0 0 0 0; -C3; -R2";
+    ordered(Protocol::Delta, ops);
+}
+
 /// SotW cannot express that R0 is gone, so the client has it when it comes back in another version. Until that is
 /// accepted, the old version needs C0.
 #[test]

@@ -166,7 +166,7 @@ fn s17_s80_response_to_names_omits_nacked_versions() {
 }
 
 /// Given a NACK whose message names no resource, then both changed resources may be the cause, and both are sent again. An
-/// ACK of a later response clears both.
+/// ACK clears both.
 #[test]
 fn s18_ack_of_all_resources_clears_all_nacks() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
@@ -174,7 +174,7 @@ fn s18_ack_of_all_resources_clears_all_nacks() {
     world.set(&CDS, &["A=bad", "B=2"]);
     let bad = stream.reply(&world);
     stream.nack(&bad, "no");
-    assert_eq!(stream.session.nacked_resources(&CDS).count(), 2);
+    assert_eq!(stream.session.suspects(&CDS).count(), 2);
     world.set(&CDS, &["A=3"]);
     assert_eq!(stream.take(&world).resources, ["A=3", "B=2"]);
     assert_eq!(stream.session.nacked_resources(&CDS).count(), 0);

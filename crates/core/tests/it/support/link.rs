@@ -261,6 +261,11 @@ impl Link {
     pub(crate) fn check_converged(&self) {
         let client = &self.client;
         for resource_type in TYPES {
+            let wires = self.wires.iter();
+            let mut rejected = wires.flat_map(|wire| wire.session.nacked_resources(&resource_type));
+            if client.is_stuck(&resource_type) && rejected.next().is_some() {
+                continue;
+            }
             let names = client.names(&resource_type);
             let there_is = self.world.snapshot.of_type(&resource_type).collection();
             let wanted = |name: &str| client.is_wildcard(&resource_type) || names.contains(name);

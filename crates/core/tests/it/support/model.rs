@@ -44,6 +44,10 @@ pub(crate) enum Rejects {
     AsEnvoy,
 }
 
+/// How often content may be sent that is NACKed without a name. Of four resources each may be invalid, and three rounds
+/// find one.
+const MOST_UNNAMED: usize = 16;
+
 /// Whether a client rejects this content.
 pub(crate) fn is_invalid(text: &str) -> bool {
     text.contains("bad") || text.contains("broken")
@@ -75,6 +79,9 @@ pub(crate) struct Model {
     /// Content that was NACKed on this stream, and how often: it must not be sent again, unless the client subscribes
     /// again.
     nacked: BTreeMap<(ResourceType, String), usize>,
+    /// Of that, content in responses with other resources that were NACKed without a name, and how often: it may be
+    /// sent again as often, in parts of the response.
+    unnamed: BTreeMap<(ResourceType, String), usize>,
     /// Names that the server has removed: content that returns may be NACKed again, even if the NACK of its first
     /// version arrived after the removal.
     gone: BTreeSet<(ResourceType, String)>,
@@ -106,6 +113,10 @@ struct ModelType {
     unknown: BTreeSet<String>,
     /// SotW: names in, or absent from, a response that the client NACKed for other names.
     nacked_with_others: BTreeSet<String>,
+    /// SotW: the stream began with a version, and nothing was ACKed on it yet. If the server does not know what the
+    /// version contained, it cannot leave out content that the client NACKs, since it may remove an earlier copy. So a
+    /// client that rejects whole responses does not get the others.
+    is_stuck: bool,
     /// Those of them from earlier streams. On reconnect the client reports a version only, which does not cover them
     /// (S-24).
     unreported: BTreeSet<String>,
@@ -125,6 +136,7 @@ impl Model {
             warming: BTreeSet::new(),
             ready: BTreeSet::new(),
             nacked: BTreeMap::new(),
+            unnamed: BTreeMap::new(),
             gone: BTreeSet::new(),
             asks: BTreeMap::new(),
             eager: false,
@@ -158,6 +170,14 @@ impl Model {
     /// Whether the client has a wildcard subscription to the type.
     pub(crate) fn is_wildcard(&self, resource_type: &ResourceType) -> bool {
         self.style == Style::Envoy && resource_type.all_resources_required_in_sotw()
+    }
+
+    /// Whether the server can neither send the type whole, nor leave NACKed content out.
+    pub(crate) fn is_stuck(&self, resource_type: &ResourceType) -> bool {
+        self.rejects == Rejects::AsEnvoy
+            && self.is_sotw()
+            && resource_type.all_resources_required_in_sotw()
+            && self.resource_types[resource_type].is_stuck
     }
 
     /// Whether the version that the client reports on a new stream does not cover this name.
@@ -241,6 +261,7 @@ impl Model {
             self.ended.clear();
         }
         self.nacked.clear();
+        self.unnamed.clear();
         self.asks.clear();
         // The server cannot know that the assignment was in flight when the stream broke: the client reports that it
         // has it. Envoy then waits for `initial_fetch_timeout`.
@@ -255,6 +276,7 @@ impl Model {
             held.nonce.clear();
             held.open = false;
             held.unknown.clear();
+            held.is_stuck = !held.version.is_empty();
             held.unreported.append(&mut held.nacked_with_others);
         }
         self.ask()
@@ -345,6 +367,7 @@ impl Model {
         }
         if applied.hides_name {
             bad = vec!["one of the resources".to_owned()];
+            self.note_unnamed(&resource_type, reply);
         }
         self.note_ends(now, &resource_type, reply);
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
@@ -373,6 +396,7 @@ impl Model {
             ..Status::default()
         });
         if error.is_none() {
+            held.is_stuck = false;
             held.unreported.clear();
             held.nacked_with_others.clear();
             held.version.clone_from(&reply.version);
@@ -390,6 +414,19 @@ impl Model {
             answer.extend(follow_up);
         }
         answer
+    }
+
+    /// A response is NACKed without a name.
+    fn note_unnamed(&mut self, resource_type: &ResourceType, reply: &Reply) {
+        if reply.resources.len() == 1 {
+            return;
+        }
+        for text in reply.resources.iter().filter(|text| is_invalid(text)) {
+            let key = (resource_type.clone(), text.clone());
+            let times = self.unnamed.entry(key).or_default();
+            *times += 1;
+            assert!(*times <= MOST_UNNAMED, "{text} is sent without end");
+        }
     }
 
     /// The part of a response that the client looks at before it stops.
@@ -443,16 +480,15 @@ impl Model {
                 .copied()
                 .unwrap_or(1);
             // A full state is sent again for another name: before the NACK arrived, or since leaving the name out
-            // might remove the copy of the client. So it is after a NACK without a name: the server does not know what it
-            // meant, and repeats NACKed content with the full state (a limitation of the server today).
+            // might remove the copy of the client.
             let complete =
                 self.protocol == Protocol::Sotw && resource_type.all_resources_required_in_sotw();
             let crossed = complete
                 && (self.style == Style::ByName
-                    || self.rejects == Rejects::AsEnvoy
                     || self.resource_types[resource_type].unknown.contains(name));
+            let unnamed = self.unnamed.get(&(resource_type.clone(), text.to_owned()));
             assert!(
-                *times <= asked || crossed,
+                *times <= asked + unnamed.unwrap_or(&0) || crossed,
                 "{text} was NACKed on this stream, and is sent again"
             );
             let held = self.resource_types.get_mut(resource_type).unwrap();

@@ -45,6 +45,7 @@ struct NodeKind {
     nacks: u64,
     nack: Option<NackStatus>,
     rejected: Vec<RejectedResource>,
+    isolating: Option<IsolatingStatus>,
 }
 
 /// A change that is not sent to the client yet (make-before-break).
@@ -69,10 +70,19 @@ struct NackStatus {
     seconds_ago: f64,
 }
 
+/// Suspects of a NACK that names no resource.
+#[derive(Serialize)]
+struct IsolatingStatus {
+    suspects: usize,
+    rounds: u32,
+    names: Vec<String>,
+}
+
 #[derive(Serialize)]
 struct RejectedResource {
     name: String,
     version: String,
+    removal: bool,
     reason: String,
     seconds_ago: f64,
 }
@@ -112,6 +122,7 @@ fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Inst
         .iter()
         .map(|(name, r)| rejected(name, r, now))
         .collect();
+    let suspects = client.suspects(&status.resource_type);
     let held_back = client.held_back(&status.resource_type, snapshot);
     let held_back = held_back.iter().map(|held| held_status(held, now));
     NodeKind {
@@ -133,6 +144,11 @@ fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Inst
         nacks: status.nacks,
         nack: status.nack.as_ref().map(|nack| nack_status(nack, now)),
         rejected,
+        isolating: status.isolating.map(|isolating| IsolatingStatus {
+            suspects: isolating.suspects,
+            rounds: isolating.rounds,
+            names: suspects.iter().map(ToString::to_string).collect(),
+        }),
     }
 }
 
@@ -161,6 +177,7 @@ fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> Reject
     RejectedResource {
         name: name.to_string(),
         version: rejection.version.to_string(),
+        removal: rejection.removal,
         reason: rejection.reason.to_string(),
         seconds_ago: seconds(now - rejection.at),
     }

@@ -13,6 +13,9 @@ use oxds_types::discovery::Node;
 /// resource.
 const HELD_SHOWN: usize = 10;
 
+/// Suspects of a NACK that the status shows per resource type. Their number halves with each answer of the client.
+const SUSPECTS_SHOWN: usize = 10;
+
 /// One client: a stream, or a client that polls.
 #[derive(Debug)]
 pub(crate) struct Client<'a> {
@@ -116,6 +119,13 @@ impl Client<'_> {
             .collect()
     }
 
+    /// Returns some of the resources of which at least one was NACKed, while they are sent again in parts.
+    pub(crate) fn suspects(&self, resource_type: &ResourceType) -> Vec<Arc<str>> {
+        let sessions = self.sessions(resource_type);
+        let suspects = sessions.flat_map(|session| session.suspects(resource_type));
+        suspects.take(SUSPECTS_SHOWN).cloned().collect()
+    }
+
     /// Returns the sessions that carry a resource type: of a client that polls, one per subscription.
     fn sessions<'a>(
         &'a self,
@@ -143,6 +153,7 @@ fn add(sum: &mut TypeStatus, other: TypeStatus) {
         waiting_since,
         held,
         nack,
+        isolating,
         acks,
         nacks,
     } = other;
@@ -161,6 +172,7 @@ fn add(sum: &mut TypeStatus, other: TypeStatus) {
         .into_iter()
         .flatten()
         .max_by_key(|nack| nack.at);
+    sum.isolating = sum.isolating.or(isolating);
     sum.acks += acks;
     sum.nacks += nacks;
 }

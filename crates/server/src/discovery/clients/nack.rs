@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oxds_core::session::{NackedResource, Session};
+use oxds_core::session::{Event, NackedResource, Session};
 use oxds_types::ResourceType;
 
 /// The NACK of one resource.
@@ -14,19 +14,28 @@ pub(crate) struct ReportedNack {
 }
 
 impl ReportedNack {
-    /// Returns the resources among `names` that the client rejects in the version it was sent last.
-    pub(crate) fn of_session(
-        session: &Session,
-        resource_type: &ResourceType,
-        names: Vec<Arc<str>>,
-    ) -> impl Iterator<Item = Self> {
-        names.into_iter().filter_map(move |name| {
-            let resource = session.resource_status(resource_type, &name)?.nacked?;
+    /// Returns the resources that an event shows to be rejected, in the version that was sent last.
+    pub(crate) fn of_event(session: &Session, event: &Event) -> Vec<Self> {
+        let (resource_type, names) = match event {
+            Event::Nacked {
+                resource_type,
+                resources,
+                ..
+            } => (resource_type, &resources[..]),
+            Event::Isolated {
+                resource_type,
+                name,
+            } => (resource_type, std::slice::from_ref(name)),
+            _ => return Vec::new(),
+        };
+        let nacks = names.iter().filter_map(|name| {
+            let resource = session.resource_status(resource_type, name)?.nacked?;
             Some(Self {
                 resource_type: resource_type.clone(),
-                name,
+                name: Arc::clone(name),
                 resource,
             })
-        })
+        });
+        nacks.collect()
     }
 }

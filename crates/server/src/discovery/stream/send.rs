@@ -73,6 +73,7 @@ impl Stream {
                 self.hook_error.get_or_insert(error);
             }
             log(stream, &event);
+            nacks.extend(ReportedNack::of_event(&session, &event));
             match event {
                 Event::Watched(resource_type, interests) => {
                     if let Some(watching) = &mut self.watching {
@@ -85,15 +86,6 @@ impl Stream {
                         watching.watcher.unwatch(&resource_type, &interests);
                     }
                 }
-                Event::Nacked {
-                    resource_type,
-                    resources,
-                    ..
-                } => nacks.extend(ReportedNack::of_session(
-                    &session,
-                    &resource_type,
-                    resources,
-                )),
                 _ => {}
             }
         }
@@ -125,10 +117,18 @@ fn log(stream: u64, event: &Event) {
             version,
             reason,
             resources,
+            suspects,
         } => {
             // As `&str`, which is logged with quotes: a client must not be able to forge log lines.
             let reason: &str = reason;
-            warn!(stream, %resource_type, %version, ?resources, reason, "NACK received");
+            warn!(stream, %resource_type, %version, ?resources, suspects, reason, "NACK received");
+        }
+        Event::Isolated {
+            resource_type,
+            name,
+        } => {
+            let name: &str = name;
+            warn!(stream, %resource_type, name, "invalid resource found: it was NACKed, and the others of the response were accepted");
         }
         Event::StaleNonce(resource_type) => {
             debug!(stream, %resource_type, "stale nonce received");

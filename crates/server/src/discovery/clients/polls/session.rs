@@ -272,22 +272,8 @@ impl PollSession {
     }
 
     pub(super) fn reported_nacks(&self, events: &[Event]) -> Vec<ReportedNack> {
-        let mut nacks = Vec::new();
-        for event in events {
-            if let Event::Nacked {
-                resource_type,
-                resources,
-                ..
-            } = event
-            {
-                let names = resources.clone();
-                nacks.extend(ReportedNack::of_session(
-                    &self.session,
-                    resource_type,
-                    names,
-                ));
-            }
-        }
-        nacks
+        let nacks = events.iter();
+        let nacks = nacks.flat_map(|event| ReportedNack::of_event(&self.session, event));
+        nacks.collect()
     }
 }

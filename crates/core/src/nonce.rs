@@ -9,21 +9,21 @@ pub struct Nonce(u64);
 
 impl Nonce {
     /// Number of decimal digits of the largest nonce.
-    pub(super) const DIGITS: usize = 20;
+    pub(crate) const DIGITS: usize = 20;
 
     /// Returns the nonce of the next response.
-    pub(super) fn next(self) -> Self {
+    pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
 
     /// Reads the nonce that a request echoes; `None` if this server never writes such text.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let digits = text.bytes().all(|b| b.is_ascii_digit()) && !text.starts_with('0');
         digits.then(|| text.parse().ok().map(Self)).flatten()
     }
 
     /// Writes the wire form without an allocation.
-    pub(super) fn digits(self, into: &mut [u8; Self::DIGITS]) -> &str {
+    pub(crate) fn digits(self, into: &mut [u8; Self::DIGITS]) -> &str {
         let mut rest = self.0;
         let mut at = into.len();
         while at > 0 {
