@@ -19,7 +19,29 @@ pub struct Features {
 
 /// Version of the xDS API in which a control plane is asked. It may answer in either version.
 ///
-/// A bootstrap file cannot set it: see [`Bootstrap::with_transport`](super::Bootstrap::with_transport) and
+/// In a bootstrap file it is the field `transport_api_version` of a server, with the names of Envoy's
+/// `envoy.config.core.v3.ApiVersion`. gRPC's own clients ignore that field.
+///
+/// ```
+/// use oxds_client::bootstrap::{Bootstrap, TransportPolicy};
+///
+/// let json = r#"{ "xds_servers": [{
+///     "server_uri": "old:18000",
+///     "channel_creds": [{ "type": "insecure" }],
+///     "transport_api_version": "V2"
+/// }] }"#;
+/// let bootstrap = Bootstrap::from_json(json)?;
+/// assert_eq!(bootstrap.servers()[0].transport, TransportPolicy::V2Only);
+/// # Ok::<_, oxds_client::BootstrapError>(())
+/// ```
+///
+/// | JSON | policy |
+/// |---|---|
+/// | absent, `"V3"` | [`V3Only`](Self::V3Only) |
+/// | `"V2"` | [`V2Only`](Self::V2Only) |
+/// | `"AUTO"` | [`Auto`](Self::Auto) |
+///
+/// In code: [`Bootstrap::with_transport`](super::Bootstrap::with_transport),
 /// [`Builder::transport`](super::Builder::transport).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum TransportPolicy {
@@ -34,6 +56,28 @@ pub enum TransportPolicy {
 }
 
 impl TransportPolicy {
+    /// All policies, in the order of an error message.
+    const ALL: [Self; 3] = [Self::V3Only, Self::V2Only, Self::Auto];
+
+    /// Parses the JSON form. The error is a rule, as a clause.
+    pub(super) fn parse(name: &str) -> Result<Self, String> {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|policy| policy.json_name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(|policy| format!("{:?}", policy.json_name()));
+            format!("{name:?} is unknown, expected one of {}", names.join(", "))
+        })
+    }
+
+    /// Returns the JSON form.
+    pub(super) fn json_name(self) -> &'static str {
+        match self {
+            Self::V3Only => "V3",
+            Self::V2Only => "V2",
+            Self::Auto => "AUTO",
+        }
+    }
+
     pub(super) fn version(self, features: Features) -> ApiVersion {
         match self {
             Self::V3Only => ApiVersion::V3,

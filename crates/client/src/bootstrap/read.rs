@@ -128,7 +128,7 @@ impl Reader<'_> {
                 .map(|at| features(&at))
                 .transpose()?
                 .unwrap_or_default(),
-            transport: TransportPolicy::default(),
+            transport: transport(at)?,
         })
     }
 
@@ -210,6 +210,15 @@ fn certificate_providers(
         }
     }
     Ok(providers)
+}
+
+/// Reads `transport_api_version`, which is ours.
+fn transport(at: &JsonField<'_>) -> Result<TransportPolicy, FieldError> {
+    let name = at.text("transport_api_version")?;
+    let Some(name) = name else {
+        return Ok(TransportPolicy::default());
+    };
+    TransportPolicy::parse(&name).map_err(|reason| at.field("transport_api_version").fault(&reason))
 }
 
 /// Reads `server_features`. The list may contain any JSON; only known strings count (C-19).

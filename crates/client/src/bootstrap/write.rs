@@ -5,7 +5,7 @@ use oxds_types::discovery::Node;
 use serde_json::{Map, Value, json};
 
 use super::config::{Authority, Bootstrap, Server};
-use super::policy::Features;
+use super::policy::{Features, TransportPolicy};
 use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
 
 /// Returns the JSON form.
@@ -64,6 +64,10 @@ fn servers(servers: &[Server]) -> Value {
         credentials(&mut entry, &server.credentials, &server.call_credentials);
         let features = features(server.features).into();
         entry.insert("server_features".to_owned(), features);
+        if server.transport != TransportPolicy::default() {
+            let name = server.transport.json_name().into();
+            entry.insert("transport_api_version".to_owned(), name);
+        }
         Value::Object(entry)
     });
     servers.collect()

@@ -27,17 +27,17 @@ pub(crate) struct SourceArgs {
         conflicts_with = "bootstrap"
     )]
     cluster: String,
-    /// API version of the requests; auto: v3 if the bootstrap lists the server feature xds_v3, else v2
-    #[arg(long, value_enum, default_value_t, value_name = "VERSION")]
-    transport: Transport,
+    /// API version of the requests; auto: v3 if the bootstrap lists the server feature xds_v3, else v2. The default is the
+    /// transport_api_version of the bootstrap, or v3
+    #[arg(long, value_enum, value_name = "VERSION")]
+    transport: Option<Transport>,
     #[command(flatten)]
     control_plane: ControlPlaneArgs,
 }
 
 /// A [`TransportPolicy`], by its name on the command line.
-#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Transport {
-    #[default]
     V3,
     V2,
     Auto,
@@ -49,7 +49,10 @@ impl SourceArgs {
         let bootstrap = self
             .control_plane
             .bootstrap(|client| client.node_id(&self.node_id).cluster(&self.cluster))?;
-        let policy = match self.transport {
+        let Some(transport) = self.transport else {
+            return Ok(bootstrap);
+        };
+        let policy = match transport {
             Transport::V3 => TransportPolicy::V3Only,
             Transport::V2 => TransportPolicy::V2Only,
             Transport::Auto => TransportPolicy::Auto,

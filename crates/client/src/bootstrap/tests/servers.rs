@@ -169,3 +169,42 @@ fn c19_c20_c21_features_are_per_server_unknown_ignored() {
         }
     );
 }
+
+#[test]
+fn d9_transport_policy_has_a_json_form() {
+    for (name, policy) in [
+        (None, TransportPolicy::V3Only),
+        (Some("V3"), TransportPolicy::V3Only),
+        (Some("V2"), TransportPolicy::V2Only),
+        (Some("AUTO"), TransportPolicy::Auto),
+    ] {
+        let mut one = server("one:1");
+        if let Some(name) = name {
+            one["transport_api_version"] = json!(name);
+        }
+        let bootstrap = read(&with("xds_servers", json!([one, server("two:2")]))).unwrap();
+        let [one, two] = bootstrap.servers() else {
+            panic!("two servers")
+        };
+        assert_eq!(one.transport, policy, "{name:?}");
+        assert_eq!(two.transport, TransportPolicy::V3Only, "of its own");
+        assert_eq!(
+            Bootstrap::from_json(&bootstrap.to_json()).unwrap(),
+            bootstrap
+        );
+    }
+    for (value, rule) in [
+        (
+            json!("v3"),
+            r#"transport_api_version: "v3" is unknown, expected one of "V3", "V2", "AUTO""#,
+        ),
+        (json!(3), "transport_api_version: must be a string"),
+    ] {
+        let mut one = server("one:1");
+        one["transport_api_version"] = value;
+        let error = read(&with("xds_servers", json!([one])))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(&format!("xds_servers[0].{rule}")), "{error}");
+    }
+}
