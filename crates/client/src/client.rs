@@ -17,8 +17,8 @@ use crate::watch::{RawWatch, RawWatchAll, Watch, WatchAll, WatchSet};
 ///
 /// A name whose authority has servers of its own is asked there, any other name at the top-level servers (gRFC A47). Of a list
 /// of servers, the first is used; if it is unreachable and a watched resource is not cached, the next is used until a more
-/// preferred one answers again (gRFC A71). There is one connection per server: it opens when the first watch needs it, and
-/// closes when the last such watch ends (C-63).
+/// preferred one answers again (gRFC A71). There is one connection per server, for ADS, load reports and
+/// retries: it opens when the first watch needs it, and closes when the last such watch ends (C-63).
 ///
 /// # Cancel safety
 /// Dropping the last clone and the last watch stops the client's task and closes its sockets.

@@ -157,7 +157,7 @@ mod watch;
 pub use bootstrap::{Bootstrap, BootstrapError};
 pub use client::XdsClient;
 pub use csds::Csds;
-pub use net::{ServerConnection, credentials, transport};
+pub use net::{ServerBody, ServerConnection, credentials, transport};
 pub use options::Options;
 pub use oxds_core::ads::{Protocol, WatchError, WatchErrorReason};
 pub use oxds_core::resource::{Invalid, ParsedResource, ResourceParser, Typed};

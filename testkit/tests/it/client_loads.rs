@@ -341,3 +341,47 @@ async fn c136_calls_of_many_tasks_are_all_counted() {
     }
     assert_eq!(sums, [4 * EACH, 2 * EACH, 2 * EACH, 0]);
 }
+
+/// given a watch and a load report / then both streams use one connection, and so do their retries; it closes with the last
+/// of them.
+#[tokio::test]
+async fn d9_ads_lrs_and_retries_share_one_connection() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let mut ads = server.next_stream().await.unwrap();
+    let load = load(&client, "a");
+    let lrs = reporting(&server).await;
+    ads.request().await.unwrap();
+    ads.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
+    value(&mut watch).await;
+    // when the server ends both streams, and the client opens them again
+    ads.end(tonic::Code::Unavailable, "restarting");
+    lrs.end(tonic::Code::Unavailable, "restarting");
+    let mut ads = server.next_stream().await.unwrap();
+    ads.request().await.unwrap();
+    let mut lrs = reporting(&server).await;
+    assert_eq!(server.accepted(), 1);
+    // when the load is no longer reported, the connection stays for the watch
+    drop(load);
+    lrs.ended().await.unwrap();
+    assert_eq!(server.connections(), 1);
+    drop((client, watch));
+    ads.ended().await.unwrap();
+    server.has_connections(0).await.unwrap();
+    assert_eq!(server.accepted(), 1);
+}
+
+/// given a stream that waits for its retry / when its last watch ends meanwhile / then the connection closes.
+#[tokio::test]
+async fn d9_connection_closes_if_nothing_waits_for_the_retry() {
+    let (server, client) = start().await;
+    let mut watch = client.watch::<Cluster>("c");
+    let ads = server.next_stream().await.unwrap();
+    ads.end(tonic::Code::Unavailable, "restarting");
+    let Some(Update::Changed(Err(_))) = watch.next().await else {
+        panic!("no error");
+    };
+    assert_eq!(server.connections(), 1);
+    drop(watch);
+    server.has_connections(0).await.unwrap();
+}

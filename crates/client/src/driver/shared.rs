@@ -14,6 +14,7 @@ use super::status::ResourceStatus;
 use super::task::ClientDriver;
 use crate::bootstrap::Bootstrap;
 use crate::load::LoadReporter;
+use crate::net::ServerLinks;
 use crate::options::Options;
 use crate::source::{Feed, Peer, Source, SourceError, SourceSpecifier};
 use crate::telemetry::{Observers, Telemetry};
@@ -30,6 +31,8 @@ pub(crate) struct ClientShared {
     pub(crate) loads: LoadReporter,
     options: Options,
     observers: Observers,
+    /// Connections of all streams: ADS, LRS, and those of the sources.
+    links: ServerLinks,
     commands: mpsc::UnboundedSender<Command>,
     sources: Mutex<SourceClients>,
 }
@@ -49,7 +52,8 @@ impl ClientShared {
         observers: Observers,
     ) -> Arc<Self> {
         let plan = authorities::plan(&bootstrap, &options);
-        Self::start(bootstrap, options, observers, plan)
+        let links = ServerLinks::new(options.keepalive);
+        Self::start(bootstrap, options, observers, plan, links)
     }
 
     fn start(
@@ -57,15 +61,16 @@ impl ClientShared {
         options: Options,
         observers: Observers,
         plan: ClientPlan,
+        links: ServerLinks,
     ) -> Arc<Self> {
         let (commands, queue) = mpsc::unbounded_channel();
         let loads = {
             let peers = plan.peers.iter();
             let servers = peers.filter_map(|(id, peer)| Some((*id, peer.grpc_server()?)));
-            LoadReporter::new(servers, &bootstrap, &options)
+            LoadReporter::new(servers, &bootstrap, &options, &links)
         };
         let feeds = plan.peers.into_iter().map(|(id, peer)| {
-            let feed = Feed::from_peer(peer, &bootstrap.node, &options);
+            let feed = Feed::from_peer(peer, &bootstrap.node, &options, &links);
             (id, feed)
         });
         let feeds: Vec<_> = feeds.collect();
@@ -80,6 +85,7 @@ impl ClientShared {
             loads,
             options,
             observers,
+            links,
             commands,
             sources: Mutex::default(),
         })
@@ -128,7 +134,8 @@ impl ClientShared {
         let uri = peers.first().map(Peer::uri).unwrap_or_default();
         let observers = self.observers.of_source(&uri);
         let plan = authorities::plan_source(bootstrap, &options, peers);
-        Ok(Self::start(Arc::clone(bootstrap), options, observers, plan))
+        let (bootstrap, links) = (Arc::clone(bootstrap), self.links.clone());
+        Ok(Self::start(bootstrap, options, observers, plan, links))
     }
 
     fn lock_sources(&self) -> MutexGuard<'_, SourceClients> {

@@ -212,6 +212,12 @@ impl ClientDriver {
         while let Some((server, transmit)) = self.machine.poll_transmit(self.now()) {
             self.transmit(server, transmit);
         }
+        for connection in &mut self.connections {
+            // A connection lives as long as a watch needs it, also during backoff (C-63).
+            if self.machine.is_connected(connection.id).is_none() {
+                connection.feed.give_up_retry();
+            }
+        }
         self.telemetry.servers(&self.machine);
         while let Some(event) = self.machine.poll_event() {
             self.deliver(event, cause);

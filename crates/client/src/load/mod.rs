@@ -44,6 +44,7 @@ pub use oxds_core::lrs::{ClusterKey, DropCount};
 pub use oxds_core::resource::MetricSelection;
 
 use crate::bootstrap::{Bootstrap, Server};
+use crate::net::ServerLinks;
 use crate::options::Options;
 use reporter::ServerReporter;
 
@@ -52,7 +53,7 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reporter of load to the control planes of one [`XdsClient`](crate::XdsClient). Clones share one reporter.
 ///
-/// There is one LRS stream per control plane, for all clusters that are reported there (gRFC A27, A47). It opens when the
+/// There is one LRS stream per control plane, on the connection of the ADS stream, for all clusters that are reported there (gRFC A27, A47). It opens when the
 /// first [`ClusterLoad`] is created. It closes after the last one, its localities and its calls are dropped and their counts
 /// are reported. Errors of the stream affect nothing else (C-141).
 #[derive(Debug, Clone)]
@@ -98,18 +99,18 @@ struct LocalityCounters {
 }
 
 impl LoadReporter {
-    /// Creates a reporter to these servers. Must be called in a tokio runtime.
+    /// Creates a reporter to these servers, on the connections of these links. Must be called in a tokio runtime.
     pub(crate) fn new<'a>(
         servers: impl IntoIterator<Item = (ServerId, &'a Server)>,
         bootstrap: &Bootstrap,
         options: &Options,
+        links: &ServerLinks,
     ) -> Self {
         let reporter = |(id, server): (ServerId, &Server)| {
-            let node = bootstrap.node.clone();
-            (
-                id,
-                ServerReporter::new(server.clone(), node, options.clone()),
-            )
+            let (node, links) = (bootstrap.node.clone(), links.clone());
+            let max_response_bytes = options.max_response_bytes;
+            let reporter = ServerReporter::new(server.clone(), node, links, max_response_bytes);
+            (id, reporter)
         };
         Self {
             reporters: servers.into_iter().map(reporter).collect(),

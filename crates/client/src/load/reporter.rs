@@ -11,14 +11,15 @@ use tokio::sync::{Notify, watch};
 
 use super::stream::{LoadStream, LoadStreamEvent};
 use crate::bootstrap::Server;
-use crate::options::Options;
+use crate::net::{ServerLink, ServerLinks};
 use crate::random::random;
 use crate::timer::sleep_until;
 
 /// Reporter to one server. It makes no decision about the protocol: the state machine does.
 pub(super) struct ServerReporter {
     server: Server,
-    options: Options,
+    links: ServerLinks,
+    max_response_bytes: usize,
     state: Mutex<ReporterState>,
     /// Notified when the state machine has got new input.
     changed: Notify,
@@ -38,10 +39,16 @@ struct ReporterState {
 
 impl ServerReporter {
     /// Creates an idle reporter. Must be called in a tokio runtime.
-    pub(super) fn new(server: Server, node: Node, options: Options) -> Arc<Self> {
+    pub(super) fn new(
+        server: Server,
+        node: Node,
+        links: ServerLinks,
+        max_response_bytes: usize,
+    ) -> Arc<Self> {
         Arc::new(Self {
             server,
-            options,
+            links,
+            max_response_bytes,
             state: Mutex::new(ReporterState {
                 machine: Reporter::new(node),
                 is_running: false,
@@ -82,8 +89,10 @@ impl ServerReporter {
 
     /// Runs until no cluster is in use and all counts are sent. The socket closes then.
     async fn run(self: Arc<Self>, _sending: watch::Receiver<()>) {
+        // Held between the attempts, so that a retry finds the connection.
+        let link = self.links.link(&self.server);
         let mut stream = LoadStream::closed();
-        while let Some(timeout) = self.settle(&mut stream) {
+        while let Some(timeout) = self.settle(&link, &mut stream) {
             tokio::select! {
                 event = stream.next() => self.handle_event(event),
                 () = self.changed.notified() => {}
@@ -93,11 +102,17 @@ impl ServerReporter {
     }
 
     /// Does everything that the state machine asks for. Returns the time to wait until, if any; `None` when the task is done.
-    fn settle(&self, stream: &mut LoadStream) -> Option<Option<tokio::time::Instant>> {
+    fn settle(
+        &self,
+        link: &Arc<ServerLink>,
+        stream: &mut LoadStream,
+    ) -> Option<Option<tokio::time::Instant>> {
         let mut state = self.lock();
         while let Some(transmit) = state.machine.poll_transmit(self.now()) {
             match transmit {
-                LrsTransmit::Open => *stream = LoadStream::open(&self.server, &self.options),
+                LrsTransmit::Open => {
+                    *stream = LoadStream::open(Arc::clone(link), self.max_response_bytes);
+                }
                 LrsTransmit::Request(request) => {
                     tracing::trace!(target: "oxds::lrs", server = %self.server.uri, ?request, "request");
                     stream.write(*request);

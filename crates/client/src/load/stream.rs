@@ -1,5 +1,6 @@
 //! An LRS stream as IO: connects, writes load reports, reads responses.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::service::load_stats::v3::{LoadStatsRequest, LoadStatsResponse};
@@ -11,10 +12,8 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Status;
 
-use crate::bootstrap::Server;
-use crate::net::ServerConnection;
+use crate::net::ServerLink;
 use crate::net::transport::RequestCodec;
-use crate::options::Options;
 
 /// Time that a server has to read the last report.
 const LAST_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -29,7 +28,7 @@ pub(super) enum LoadStreamEvent {
     Closed(Status),
 }
 
-/// A stream to one server, open or closed. Dropping it closes the stream and its connection.
+/// A stream to one server, open or closed. Dropping it closes the stream.
 #[derive(Debug, Default)]
 pub(super) struct LoadStream(Option<OpenStream>);
 
@@ -41,7 +40,7 @@ struct OpenStream {
     task: StreamTask,
 }
 
-/// Task of the stream, which owns the connection. Dropping it ends both.
+/// Task of the stream. Dropping it ends the stream.
 #[derive(Debug)]
 struct StreamTask(JoinHandle<()>);
 
@@ -57,12 +56,11 @@ impl LoadStream {
     }
 
     /// Starts connecting to the server. Must be called in a tokio runtime.
-    pub(super) fn open(server: &Server, options: &Options) -> Self {
+    pub(super) fn open(link: Arc<ServerLink>, max_response_bytes: usize) -> Self {
         let (requests, queue) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(1);
-        let (server, options) = (server.clone(), options.clone());
         let task = tokio::spawn(async move {
-            let status = match run(&server, &options, queue, &sender).await {
+            let status = match run(&link, max_response_bytes, queue, &sender).await {
                 Ok(()) => Status::ok("the server ended the stream"),
                 Err(status) => status,
             };
@@ -83,7 +81,7 @@ impl LoadStream {
         }
     }
 
-    /// Ends the requests. The connection closes when the server has read them or after one second; `sending` is dropped then.
+    /// Ends the requests. The stream closes when the server has read them or after one second; `sending` is dropped then.
     pub(super) fn finish(self, sending: watch::Receiver<()>) {
         if let Some(stream) = self.0 {
             tokio::spawn(async move {
@@ -115,22 +113,22 @@ impl LoadStream {
 
 /// Runs one stream, from connecting to its end.
 async fn run(
-    server: &Server,
-    options: &Options,
+    link: &ServerLink,
+    max_response_bytes: usize,
     requests: mpsc::UnboundedReceiver<LoadStatsRequest>,
     events: &mpsc::Sender<LoadStreamEvent>,
 ) -> Result<(), Status> {
     let unavailable = |error: String| Status::unavailable(error);
-    let connected = ServerConnection::connect(server, options.keepalive).await;
+    let connected = link.connection().await;
     let connection = connected.map_err(|error| unavailable(error.to_string()))?;
     let mut grpc = connection
         .grpc()
-        .max_decoding_message_size(options.max_response_bytes);
+        .max_decoding_message_size(max_response_bytes);
     let ready = grpc.ready().await;
     ready.map_err(|error| unavailable(error.to_string()))?;
     // After `finish`, the receiver is gone, but the server must still get the requests that were written.
     let _ = events.send(LoadStreamEvent::Opened).await;
-    let version = server.version();
+    let version = link.server().version();
     let called = grpc.streaming(
         tonic::Request::new(UnboundedReceiverStream::new(requests)),
         PathAndQuery::from_static(method(version)),

@@ -15,7 +15,9 @@ fn reporter(bootstrap: &Bootstrap) -> (LoadReporter, [ServerId; 2]) {
     let mut config = ads::ClientConfig::new(bootstrap.node.clone());
     let ids = ["file", "cp:1"].map(|uri| config.add_server(ads::Server::new(uri)));
     let server = &bootstrap.servers[0];
-    let loads = LoadReporter::new([(ids[1], server)], bootstrap, &Options::default());
+    let options = Options::default();
+    let links = ServerLinks::new(options.keepalive);
+    let loads = LoadReporter::new([(ids[1], server)], bootstrap, &options, &links);
     (loads, ids)
 }
 

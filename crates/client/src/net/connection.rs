@@ -2,9 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use http::{Request, Response, Uri};
+use http_body::Frame;
 use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use tonic::Status;
@@ -13,7 +17,7 @@ use tonic::client::Grpc;
 use tower_service::Service;
 
 use super::credentials::{CallAuth, CallError};
-use super::transport::{self, DialError, Keepalive, SocketAddresses};
+use super::transport::{self, DialError, GoingAway, Keepalive, SocketAddresses};
 use crate::bootstrap::Server;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -25,6 +29,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
     sender: SendRequest<Body>,
+    going_away: GoingAway,
+    /// A call failed in the transport.
+    broken: Arc<AtomicBool>,
     addresses: SocketAddresses,
     origin: Uri,
     call_auth: CallAuth,
@@ -56,6 +63,8 @@ impl ServerConnection {
             .path_and_query("/");
         Ok(Self {
             sender: connected.sender,
+            going_away: connected.going_away,
+            broken: Arc::default(),
             addresses: connected.addresses,
             origin: origin.build().unwrap_or_default(),
             call_auth: CallAuth::new(server),
@@ -68,6 +77,15 @@ impl ServerConnection {
         &self.addresses
     }
 
+    /// Returns whether another call may be made: the connection is not closed, the server has sent no GOAWAY, and no call
+    /// has failed in the transport.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+            && !self.going_away.is_received()
+            && !self.broken.load(Ordering::Relaxed)
+    }
+
     /// Returns the service that tonic's generated clients call; every request carries the server's name as `:authority`.
     #[must_use]
     pub fn grpc(self) -> Grpc<Self> {
@@ -77,7 +95,7 @@ impl ServerConnection {
 }
 
 impl Service<Request<Body>> for ServerConnection {
-    type Response = Response<Incoming>;
+    type Response = Response<ServerBody>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -86,18 +104,54 @@ impl Service<Request<Body>> for ServerConnection {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let mut sender = self.sender.clone();
-        // The usual case needs no future of its own around the call credentials.
-        if self.call_auth.is_empty() {
-            return Box::pin(async move { Ok(sender.send_request(request).await?) });
-        }
-        let call_auth = self.call_auth.clone();
+        let (mut sender, broken) = (self.sender.clone(), Arc::clone(&self.broken));
+        // The usual case needs no call credentials.
+        let call_auth = (!self.call_auth.is_empty()).then(|| self.call_auth.clone());
         Box::pin(async move {
-            let added = call_auth.add_to(request.headers_mut()).await;
-            // gRFC A97: without its credentials, the call ends with their status and is not sent (C-34).
-            added.map_err(Status::from)?;
-            Ok(sender.send_request(request).await?)
+            if let Some(call_auth) = call_auth {
+                let added = call_auth.add_to(request.headers_mut()).await;
+                // gRFC A97: without its credentials, the call ends with their status and is not sent (C-34).
+                added.map_err(Status::from)?;
+            }
+            match sender.send_request(request).await {
+                Ok(response) => Ok(response.map(|incoming| ServerBody { incoming, broken })),
+                Err(error) => {
+                    broken.store(true, Ordering::Relaxed);
+                    Err(error.into())
+                }
+            }
         })
+    }
+}
+
+/// Body of a control plane's response.
+#[derive(Debug)]
+pub struct ServerBody {
+    incoming: Incoming,
+    broken: Arc<AtomicBool>,
+}
+
+impl http_body::Body for ServerBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            self.broken.store(true, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.incoming.size_hint()
     }
 }
 

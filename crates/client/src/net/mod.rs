@@ -1,17 +1,21 @@
 //! Connections to control planes: sockets, HTTP/2, TLS and credentials.
 //!
 //! ```text
-//!   bootstrap::Server ──► ServerConnection (connection.rs)   a gRPC service for tonic's clients
+//!   bootstrap::Server ──► ServerLink (link.rs)               one connection for all streams of a client
+//!                            │
+//!                         ServerConnection (connection.rs)   a gRPC service for tonic's clients
 //!                            │
 //!             credentials/ ──┤  ChannelCredentials: TLS handshake; CallCredentials: headers of each call
 //!             transport/ ────┘  resolves the address, opens the socket, waits for the server's SETTINGS
 //! ```
 //!
-//! Nothing here knows xDS. No decision about retries, backoff or pools is made here either: the state machines of
+//! Nothing here knows xDS. No decision about retries or backoff is made here either: the state machines of
 //! `oxds_core` make them. The crate root re-exports `credentials`, `transport` and `ServerConnection`.
 
 mod connection;
 pub mod credentials;
+mod link;
 pub mod transport;
 
-pub use connection::ServerConnection;
+pub use connection::{ServerBody, ServerConnection};
+pub(crate) use link::{ServerLink, ServerLinks};

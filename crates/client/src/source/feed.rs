@@ -10,11 +10,12 @@ use oxds_types::discovery::Node;
 use super::error::SourceError;
 use super::event::SourceEvent;
 use super::file::FileFeed;
-use super::grpc::{DiscoveryStream, GrpcPeer};
+use super::grpc::GrpcFeed;
 use super::peer::Peer;
 use super::rest::RestFeed;
 use super::spec::Source;
 use crate::bootstrap::Bootstrap;
+use crate::net::ServerLinks;
 use crate::options::Options;
 
 /// IO of one source for one resource type: it sends what a state machine asks for, and reports what happens.
@@ -23,12 +24,11 @@ use crate::options::Options;
 /// state machine, such as [`Observer`](oxds_core::observe::Observer).
 pub struct Feed {
     uri: Arc<str>,
-    options: Options,
     io: FeedIo,
 }
 
 enum FeedIo {
-    Grpc(Box<GrpcPeer>, DiscoveryStream),
+    Grpc(Box<GrpcFeed>),
     Rest(Box<RestFeed>),
     File(Box<FileFeed>),
 }
@@ -48,15 +48,23 @@ impl Feed {
         let peers = source.peers(resource_type, bootstrap, options.protocol)?;
         let peer = peers.into_iter().next();
         let peer = peer.ok_or(SourceError::NoServer)?;
-        Ok(Self::from_peer(peer, &bootstrap.node, options))
+        let links = ServerLinks::new(options.keepalive);
+        Ok(Self::from_peer(peer, &bootstrap.node, options, &links))
     }
 
-    /// Creates a closed feed of one peer.
-    pub(crate) fn from_peer(peer: Peer, node: &Node, options: &Options) -> Self {
+    /// Creates a closed feed of one peer, with the connections of these links.
+    pub(crate) fn from_peer(
+        peer: Peer,
+        node: &Node,
+        options: &Options,
+        links: &ServerLinks,
+    ) -> Self {
         let uri = peer.uri();
         let most_bytes = options.max_response_bytes;
         let io = match peer {
-            Peer::Grpc(peer) => FeedIo::Grpc(Box::new(peer), DiscoveryStream::Closed),
+            Peer::Grpc(peer) => {
+                FeedIo::Grpc(Box::new(GrpcFeed::new(peer, links.clone(), most_bytes)))
+            }
             Peer::Rest(peer) => {
                 FeedIo::Rest(Box::new(RestFeed::new(peer, node.clone(), most_bytes)))
             }
@@ -64,14 +72,20 @@ impl Feed {
                 FeedIo::File(Box::new(FileFeed::new(file, resource_type, most_bytes)))
             }
         };
-        let options = options.clone();
-        Self { uri, options, io }
+        Self { uri, io }
     }
 
     /// Returns the name of the server, URL or file in logs and errors.
     #[must_use]
     pub fn uri(&self) -> &Arc<str> {
         &self.uri
+    }
+
+    /// Closes the connection that is kept for a retry of the stream. Has no effect while a stream is open.
+    pub(crate) fn give_up_retry(&mut self) {
+        if let FeedIo::Grpc(feed) = &mut self.io {
+            feed.give_up_retry();
+        }
     }
 
     /// Returns whether it keeps a connection open, which channelz reports.
@@ -82,11 +96,11 @@ impl Feed {
     /// Executes a command of the state machine.
     pub fn transmit(&mut self, transmit: AdsTransmit) {
         match &mut self.io {
-            FeedIo::Grpc(peer, stream) => match transmit {
-                AdsTransmit::Open => *stream = DiscoveryStream::open(peer, &self.options),
-                AdsTransmit::SotwRequest(request) => stream.write(*request),
-                AdsTransmit::DeltaRequest(request) => stream.write_delta(*request),
-                AdsTransmit::Close => *stream = DiscoveryStream::Closed,
+            FeedIo::Grpc(feed) => match transmit {
+                AdsTransmit::Open => feed.open(),
+                AdsTransmit::SotwRequest(request) => feed.request(*request),
+                AdsTransmit::DeltaRequest(request) => feed.delta_request(*request),
+                AdsTransmit::Close => feed.close(),
             },
             FeedIo::Rest(feed) => match transmit {
                 AdsTransmit::Open => feed.open(),
@@ -111,28 +125,11 @@ impl Feed {
     /// Dropping the future loses nothing: work in progress is kept in the feed.
     pub async fn next(&mut self) -> SourceEvent {
         match &mut self.io {
-            FeedIo::Grpc(peer, stream) => {
-                let event = stream.next(peer, &self.options).await;
-                with_type_url(peer, event)
-            }
+            FeedIo::Grpc(feed) => feed.next().await,
             FeedIo::Rest(feed) => feed.next().await,
             FeedIo::File(feed) => feed.next().await,
         }
     }
-}
-
-/// Fills in the type URL of a response.
-fn with_type_url(peer: &GrpcPeer, mut event: SourceEvent) -> SourceEvent {
-    let type_url = match &mut event {
-        SourceEvent::Response(response) => &mut response.type_url,
-        SourceEvent::DeltaResponse(response) => &mut response.type_url,
-        _ => return event,
-    };
-    // discovery.proto, `DiscoveryRequest.type_url`: the type is implicit on a stream for one type; only ADS requires it.
-    if let Some(resource_type) = peer.of_type.as_ref().filter(|_| type_url.is_empty()) {
-        resource_type.type_url().clone_into(type_url);
-    }
-    event
 }
 
 impl fmt::Debug for Feed {

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //!  state machine ── AdsTransmit ─► Feed ── SourceEvent ─► state machine
-//!                                ├─ grpc::DiscoveryStream   writes requests, reads responses
+//!                                ├─ grpc::GrpcFeed          writes requests, reads responses
 //!                                ├─ rest::RestFeed          posts the last request when core::poll says so
 //!                                └─ file::FileFeed          reads the file when it changed
 //! ```

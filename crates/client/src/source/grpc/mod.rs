@@ -1,7 +1,8 @@
 //! gRPC sources: one stream per resource type, or ADS.
 //!
-//! This file describes the source; `stream` is its IO.
+//! This file describes the source; `feed` and `stream` are its IO.
 
+mod feed;
 mod peer;
 mod stream;
 
@@ -10,8 +11,8 @@ use oxds_types::ResourceType;
 
 use super::clusters::plaintext_server;
 use super::error::SourceError;
+pub(super) use feed::GrpcFeed;
 pub(super) use peer::GrpcPeer;
-pub(super) use stream::DiscoveryStream;
 
 use crate::bootstrap::Server;
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use http::uri::PathAndQuery;
 use oxds_core::ads::Protocol;
@@ -15,15 +16,14 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
 
 use super::peer::GrpcPeer;
-use crate::net::ServerConnection;
 use crate::net::transport::RequestCodec;
-use crate::options::Options;
+use crate::net::{ServerConnection, ServerLink};
 use crate::source::event::{SourceEvent, StreamEnd};
 
 type PendingResult<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
 /// A stream to one server.
-pub(in crate::source) enum DiscoveryStream {
+pub(super) enum DiscoveryStream {
     Closed,
     Connecting(PendingResult<ServerConnection>),
     /// The call is made, and the server has not sent its response headers yet (C-64).
@@ -33,30 +33,28 @@ pub(in crate::source) enum DiscoveryStream {
 }
 
 /// Sender of requests, in either variant of the protocol.
-pub(in crate::source) enum Requests {
+pub(super) enum Requests {
     Sotw(mpsc::UnboundedSender<DiscoveryRequest>),
     Delta(mpsc::UnboundedSender<DeltaDiscoveryRequest>),
 }
 
 /// Receiver of responses, in either variant of the protocol.
-pub(in crate::source) enum Responses {
+pub(super) enum Responses {
     Sotw(Box<Streaming<DiscoveryResponse>>),
     Delta(Box<Streaming<DeltaDiscoveryResponse>>),
 }
 
 impl DiscoveryStream {
-    /// Starts connecting to the server.
-    pub(in crate::source) fn open(peer: &GrpcPeer, options: &Options) -> Self {
-        let (server, keepalive) = (peer.server.clone(), options.keepalive);
+    /// Starts waiting for the connection to the server.
+    pub(super) fn open(link: Arc<ServerLink>) -> Self {
         Self::Connecting(Box::pin(async move {
-            // The connection closes with its last clone, which the stream holds.
-            let connected = ServerConnection::connect(&server, keepalive).await;
+            let connected = link.connection().await;
             connected.map_err(|error| Status::unavailable(error.to_string()))
         }))
     }
 
     /// Writes a SotW request; ignored while the stream is not open.
-    pub(in crate::source) fn write(&self, request: DiscoveryRequest) {
+    pub(super) fn write(&self, request: DiscoveryRequest) {
         if let Self::Called(Requests::Sotw(requests), _)
         | Self::Receiving(Requests::Sotw(requests), _) = self
         {
@@ -66,7 +64,7 @@ impl DiscoveryStream {
     }
 
     /// Writes a delta request; ignored while the stream is not open.
-    pub(in crate::source) fn write_delta(&self, request: DeltaDiscoveryRequest) {
+    pub(super) fn write_delta(&self, request: DeltaDiscoveryRequest) {
         if let Self::Called(Requests::Delta(requests), _)
         | Self::Receiving(Requests::Delta(requests), _) = self
         {
@@ -76,18 +74,14 @@ impl DiscoveryStream {
     }
 
     /// Waits for the next event; never completes while closed. Cancel-safe: work in progress is kept in `self`.
-    pub(in crate::source) async fn next(
-        &mut self,
-        peer: &GrpcPeer,
-        options: &Options,
-    ) -> SourceEvent {
+    pub(super) async fn next(&mut self, peer: &GrpcPeer, max_response_bytes: usize) -> SourceEvent {
         loop {
             match self {
                 Self::Closed => std::future::pending::<()>().await,
                 Self::Connecting(connecting) => match connecting.await {
                     Ok(connection) => {
                         let addresses = connection.addresses().clone();
-                        *self = call(connection, peer, options);
+                        *self = call(connection, peer, max_response_bytes);
                         // Requests may be written now. Some servers send headers only with the first response (C-64).
                         return SourceEvent::Opened(Some(addresses));
                     }
@@ -132,15 +126,19 @@ impl Responses {
 }
 
 /// Starts the call. Requests can be written at once, before the response headers arrive.
-fn call(connection: ServerConnection, peer: &GrpcPeer, options: &Options) -> DiscoveryStream {
+fn call(
+    connection: ServerConnection,
+    peer: &GrpcPeer,
+    max_response_bytes: usize,
+) -> DiscoveryStream {
     match peer.protocol {
         Protocol::Sotw => {
-            let (requests, responses) = stream(connection, peer, options);
+            let (requests, responses) = stream(connection, peer, max_response_bytes);
             let responses = async { Ok(Responses::Sotw(Box::new(responses.await?))) };
             DiscoveryStream::Called(Requests::Sotw(requests), Box::pin(responses))
         }
         Protocol::Delta => {
-            let (requests, responses) = stream(connection, peer, options);
+            let (requests, responses) = stream(connection, peer, max_response_bytes);
             let responses = async { Ok(Responses::Delta(Box::new(responses.await?))) };
             DiscoveryStream::Called(Requests::Delta(requests), Box::pin(responses))
         }
@@ -150,7 +148,7 @@ fn call(connection: ServerConnection, peer: &GrpcPeer, options: &Options) -> Dis
 fn stream<Q, R>(
     connection: ServerConnection,
     peer: &GrpcPeer,
-    options: &Options,
+    max_response_bytes: usize,
 ) -> (mpsc::UnboundedSender<Q>, PendingResult<Streaming<R>>)
 where
     Q: HasNode + 'static,
@@ -159,7 +157,7 @@ where
     let (requests, queue) = mpsc::unbounded_channel();
     let mut grpc = connection
         .grpc()
-        .max_decoding_message_size(options.max_response_bytes);
+        .max_decoding_message_size(max_response_bytes);
     let (version, method) = (peer.server.version(), method(peer));
     let called = async move {
         grpc.ready()
