@@ -3,6 +3,7 @@
 mod admin;
 mod api;
 mod channel;
+mod channel_goaway;
 mod channel_protocols;
 mod channel_v2;
 mod csds;
@@ -43,6 +44,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         source::scenarios(),
         grpc_v2::scenarios(),
         channel::scenarios(),
+        channel_goaway::scenarios(),
         loads::scenarios(),
         channel_protocols::scenarios(),
         channel_v2::scenarios(),
