@@ -22,6 +22,7 @@ pub struct Builder {
     clients: Option<ClientPool>,
     pool: Option<Pool>,
     report_picks: bool,
+    wait_for_ready: bool,
 }
 
 /// Error of [`Builder::build`]. Later errors, such as a control plane that does not respond, are in the
@@ -56,6 +57,7 @@ impl Builder {
             clients: None,
             pool: None,
             report_picks: false,
+            wait_for_ready: false,
         }
     }
 
@@ -86,6 +88,15 @@ impl Builder {
         self
     }
 
+    /// Makes RPCs wait until they can be sent, instead of failing while the control plane or all endpoints
+    /// are unreachable: for a service that starts beside its control plane. A
+    /// [`WaitForReady`](crate::WaitForReady) in the extensions of a request decides for that RPC. Off by
+    /// default, as in gRPC.
+    pub fn wait_for_ready(mut self, wait: bool) -> Self {
+        self.wait_for_ready = wait;
+        self
+    }
+
     /// Builds the channel. It subscribes to its configuration at once, and connects to the endpoints
     /// when it has one. Call it inside a tokio runtime.
     ///
@@ -112,11 +123,10 @@ impl Builder {
     ) -> Result<XdsChannel, BuildError> {
         let target = Target::parse(&self.target)?;
         let runtime = in_runtime()?;
-        let shared = Arc::new(ChannelShared::new(
-            &self.target,
-            authority(&target),
-            self.report_picks,
-        ));
+        let mut shared = ChannelShared::new(&self.target, authority(&target));
+        shared.report_picks = self.report_picks;
+        shared.wait_for_ready = self.wait_for_ready;
+        let shared = Arc::new(shared);
         let pool = self.pool.unwrap_or_else(Pool::of_process);
         let loads = source.load_reporter();
         let driver = ChannelDriver::new(Arc::clone(&shared), pool, loads.clone());

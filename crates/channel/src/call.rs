@@ -9,29 +9,51 @@
 //! ```
 //!
 //! All steps run on the caller's task. Both waits use the same notification ("something changed").
-//! The deadline limits both waits and the wait for the response.
+//! The deadline limits both waits and the wait for the response. An RPC whose deadline is over is not
+//! sent.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
-use hyper::client::conn::TrySendError;
+use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
 use crate::body::{Replay, RequestBody, ResponseBody};
 use crate::count::CallRecorder;
 use crate::deadline::Deadline;
+use crate::endpoint::Picked;
+use crate::foreign;
 use crate::picker::PickedConnection;
 use crate::routing::{CallState, ChannelShared, RoutingDecision};
 use crate::status;
 
-/// Number of transparent retries per RPC. An endpoint that shuts down causes one; the limit stops a
-/// loop with endpoints that refuse every stream.
+/// Number of transparent retries per RPC after an endpoint got the request and did not process it. An
+/// endpoint that shuts down causes one; the limit stops a loop with endpoints that refuse every stream.
+/// Requests that never left the channel do not count (gRFC A6).
 const MAX_TRANSPARENT_RETRIES: u32 = 5;
+
+/// Extension of a request that makes its RPC wait for ready, or not, whatever the
+/// [default of the channel](crate::Builder::wait_for_ready) is.
+///
+/// A wait-for-ready RPC is not failed by an unreachable control plane, missing or invalid resources, or
+/// unreachable endpoints: it waits until it can be sent, or until its deadline. It has no other time
+/// limit. It still fails if no route matches it, if it is dropped, and after it was sent (gRPC, "Wait for
+/// Ready Semantics").
+///
+/// ```
+/// use oxds_channel::WaitForReady;
+///
+/// let mut request = tonic::Request::new(());
+/// request.extensions_mut().insert(WaitForReady(true));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WaitForReady(pub bool);
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
@@ -61,10 +83,12 @@ struct Rpc<'a> {
 
 impl<'a> Rpc<'a> {
     fn new(shared: &'a ChannelShared, request: &Request<RequestBody>) -> Self {
+        let own = request.extensions().get::<WaitForReady>();
+        let wait_for_ready = own.map(|&WaitForReady(wait)| wait);
         Self {
             shared,
             deadline: Deadline::of_request(request.headers()),
-            state: CallState::default(),
+            state: CallState::new(wait_for_ready.unwrap_or(shared.wait_for_ready)),
             started: None,
             timer: None,
             recorder: CallRecorder::begin(&shared.calls),
@@ -77,32 +101,56 @@ impl<'a> Rpc<'a> {
     ) -> Result<Response<ResponseBody>, Status> {
         make_absolute(request.uri_mut(), &self.shared.authority)?;
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
-        for _ in 0..=MAX_TRANSPARENT_RETRIES {
+        let mut retries = 0;
+        while retries <= MAX_TRANSPARENT_RETRIES {
             let mut picked = self.pick(&mut request).await?;
             self.recorder.attempt(picked.in_flight, picked.load);
-            self.deadline.write(request.headers_mut());
+            if !self.deadline.write(request.headers_mut()) {
+                return Err(status::deadline_exceeded("choosing a backend"));
+            }
             let replay = Replay::of(&request);
             let sent = pin!(picked.sender.try_send_request(request));
             let waiting = || format!("waiting for the response of {}", picked.picked);
             request = match self.until_deadline(sent, waiting).await? {
-                Ok(response) => {
-                    let (head, incoming) = response.into_parts();
-                    if incoming.is_end_stream() {
-                        self.recorder.end(Some(&head.headers));
+                Ok(response) => return self.respond(response, picked.picked).await,
+                Err(mut error) => match error.take_message() {
+                    // hyper returns a request that it did not write.
+                    Some(request) => request,
+                    None => {
+                        retries += 1;
+                        replayed(&error.into_error(), replay)?
                     }
-                    let body = ResponseBody::new(incoming, self.recorder, self.timer);
-                    let mut response = Response::from_parts(head, body);
-                    if self.shared.report_picks {
-                        response.extensions_mut().insert(picked.picked);
-                    }
-                    return Ok(response);
-                }
-                Err(error) => unprocessed_request(error, replay)?,
+                },
             };
         }
         Err(Status::unavailable(
             "the backends keep refusing the request unprocessed",
         ))
+    }
+
+    /// Passes on the head of the response, and what the RPC needs until its end.
+    async fn respond(
+        mut self,
+        response: Response<Incoming>,
+        picked: Arc<Picked>,
+    ) -> Result<Response<ResponseBody>, Status> {
+        if !foreign::is_grpc(&response) {
+            self.recorder.end(None);
+            let waiting = || format!("waiting for the response of {picked}");
+            return Err(self
+                .until_deadline(pin!(foreign::status_of(response)), waiting)
+                .await?);
+        }
+        let (head, incoming) = response.into_parts();
+        if incoming.is_end_stream() {
+            self.recorder.end(Some(&head.headers));
+        }
+        let body = ResponseBody::new(incoming, self.recorder, self.timer);
+        let mut response = Response::from_parts(head, body);
+        if self.shared.report_picks {
+            response.extensions_mut().insert(picked);
+        }
+        Ok(response)
     }
 
     /// Waits until an endpoint can take the request, or until the RPC must fail.
@@ -180,19 +228,11 @@ fn make_absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
 }
 
 /// Returns the request for another attempt, if the endpoint certainly did not process it.
-fn unprocessed_request(
-    mut error: TrySendError<Request<RequestBody>>,
-    replay: Option<Replay>,
-) -> Result<Request<RequestBody>, Status> {
-    // hyper returns a request that it did not write.
-    if let Some(request) = error.take_message() {
-        return Ok(request);
-    }
-    let error = error.into_error();
+fn replayed(error: &hyper::Error, replay: Option<Replay>) -> Result<Request<RequestBody>, Status> {
     match replay {
         // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
         // sent again without a retry policy.
-        Some(replay) if status::never_processed(&error) => Ok(replay.into_request()),
-        _ => Err(status::of_transport(&error)),
+        Some(replay) if status::never_processed(error) => Ok(replay.into_request()),
+        _ => Err(status::of_transport(error)),
     }
 }

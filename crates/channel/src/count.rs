@@ -8,7 +8,7 @@ use oxds_client::load;
 
 use crate::subchannel::InFlight;
 
-const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("grpc-status");
+pub(crate) const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("grpc-status");
 
 /// Records an RPC that is under way; the drop counts its end. An RPC that is dropped before
 /// [`end`](Self::end) counts as broken: it was cancelled, or its connection failed.

@@ -34,12 +34,15 @@ impl Deadline {
         self.0
     }
 
-    /// Writes the remaining time to the `grpc-timeout` header, for the backend.
-    pub(crate) fn write(self, headers: &mut HeaderMap) {
-        if let Some(end) = self.0 {
-            let left = end.saturating_duration_since(Instant::now());
+    /// Writes the remaining time to the `grpc-timeout` header, for the backend. Returns false, and writes nothing, if no time
+    /// is left.
+    pub(crate) fn write(self, headers: &mut HeaderMap) -> bool {
+        let Some(end) = self.0 else { return true };
+        let left = end.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
             headers.insert(GRPC_TIMEOUT, format(left));
         }
+        !left.is_zero()
     }
 }
 

@@ -43,12 +43,16 @@
 //! application's `grpc-timeout` and the limit of its route.
 //!
 //! - No configuration yet, or connecting: the RPC waits.
-//! - No listener, no route, invalid cluster, all endpoints unreachable, or dropped: the RPC fails at once
-//!   with `UNAVAILABLE` and the cause in the message. Status codes that only backends may produce never
-//!   come from the control plane (gRFC A54).
-//! - The endpoint did not process the RPC (the connection closed before, `REFUSED_STREAM`, an orderly
-//!   GOAWAY): the channel sends it to another endpoint, if its request is unary (transparent retry,
-//!   gRFC A6).
+//! - Control plane unreachable, no listener, invalid cluster, or all endpoints unreachable: the RPC fails
+//!   at once with `UNAVAILABLE` and the cause in the message. If it is [wait-for-ready](WaitForReady), it
+//!   waits instead.
+//! - No route, or dropped: the RPC fails at once. Status codes that only backends may produce never come
+//!   from the control plane (gRFC A54).
+//! - The endpoint did not process the RPC (the connection closed before, `REFUSED_STREAM`, a GOAWAY that
+//!   does not cover it): the channel sends it to another endpoint, if its request is unary (transparent
+//!   retry, gRFC A6).
+//! - The response is not gRPC, such as the error page of a proxy: the RPC fails with the code of its HTTP
+//!   status, and the message quotes the page.
 //! - A failure is a response: HTTP headers with a `grpc-status`. The service itself never fails, so any
 //!   front end can use it.
 //!
@@ -56,9 +60,11 @@
 //!
 //! | feature | status |
 //! |---|---|
+//! | clusters: `type: EDS` with `lb_policy: ROUND_ROBIN` | yes |
+//! | clusters: `LOGICAL_DNS`, aggregate clusters (gRFC A37) | not yet |
 //! | routes by path, prefix, regular expression, headers, fraction; weighted clusters | yes |
 //! | priorities with failover, weighted localities, drops, health, round robin | yes |
-//! | deadlines, `max_stream_duration` | yes |
+//! | deadlines, `max_stream_duration`, wait-for-ready ([`WaitForReady`]) | yes |
 //! | keepalive, backoff, GOAWAY, more connections at `MAX_CONCURRENT_STREAMS` | yes |
 //! | connections shared by channels ([`Pool`]) | yes |
 //! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
@@ -66,12 +72,17 @@
 //! | retries by policy, hedging, circuit breaking, outlier detection | not yet |
 //! | ring hash, least request, weighted round robin, TLS, fault injection | not yet |
 //!
+//! A cluster of another type (`LOGICAL_DNS`, `STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, a custom `cluster_type`) or with
+//! another `lb_policy` is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
+//! the same text; a valid version of it that came before stays in use.
+//!
 //! The crate is not a proxy and does not speak HTTP/1. Of tonic it uses the body and the status, not the
 //! transport.
 //!
 //! The channel opens another connection to an endpoint when all open ones carry as many streams as the
 //! server allowed in its first SETTINGS, up to ten (gRFC A105). Until it is open, RPCs queue on the
-//! connection with the fewest streams. Connections stay open until the server closes them.
+//! connection with the fewest streams. Connections stay open until the server closes them. A connection
+//! that gets a GOAWAY finishes its RPCs while the next one is dialled, without backoff.
 //!
 //! # Cancel safety
 //!
@@ -95,6 +106,7 @@ mod count;
 mod deadline;
 mod driver;
 mod endpoint;
+mod foreign;
 mod picker;
 mod pool;
 mod random;
@@ -107,6 +119,7 @@ pub mod testing;
 
 pub use body::ResponseBody;
 pub use builder::{BuildError, Builder};
+pub use call::WaitForReady;
 pub use channel::{ResponseFuture, XdsChannel};
 pub use endpoint::Picked;
 pub use oxds_client::bootstrap::TransportPolicy;

@@ -72,14 +72,16 @@ pub(crate) struct ReadyEndpoint {
     pub(crate) connections: Connections,
 }
 
-/// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue or fail.
+/// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue, fail or drop.
 pub(crate) enum PickResult {
     /// Send on this connection.
     Complete(PickedConnection),
     /// No endpoint is ready: wait for the next picker.
     Queue,
-    /// Fail the RPC with this status.
+    /// Fail the RPC with this status, unless it is wait-for-ready: then wait for the next picker.
     Fail(Status),
+    /// Fail the RPC with this status, wait-for-ready or not.
+    Drop(Status),
     /// The configuration no longer contains the cluster: match the routes again.
     Removed,
 }
@@ -123,7 +125,7 @@ impl ClusterHandle {
                 count.add();
             }
             let text = format!("cluster {}: dropped as {}", self.name, drop.category);
-            return PickResult::Fail(Status::unavailable(text));
+            return PickResult::Drop(Status::unavailable(text));
         }
         match &picker.state {
             PickerState::Ready(localities) => {

@@ -27,6 +27,8 @@ pub(crate) struct ChannelShared {
     /// `:authority` of requests without one (gRFC A27).
     pub(crate) authority: Authority,
     pub(crate) report_picks: bool,
+    /// Default of RPCs without a [`WaitForReady`](crate::WaitForReady).
+    pub(crate) wait_for_ready: bool,
     pub(crate) id: Id,
     pub(crate) created: SystemTime,
     pub(crate) calls: Arc<CallCounter>,
@@ -53,8 +55,10 @@ pub(crate) struct RoutingTable {
 }
 
 /// Routing state that one RPC keeps while it waits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CallState {
+    /// Failures of the configuration and of the endpoints do not end the RPC: it waits until they are over.
+    wait_for_ready: bool,
     /// Chosen once per RPC (C-230).
     cluster: Option<Arc<ClusterHandle>>,
     /// The route's limit on the duration of the RPC.
@@ -73,14 +77,17 @@ pub(crate) enum WaitReason {
     Configuration,
     /// A ready endpoint of the named cluster.
     Connection(Arc<str>),
+    /// An end of the failure with this status; only for wait-for-ready RPCs.
+    Recovery(Status),
 }
 
 impl ChannelShared {
-    pub(crate) fn new(target: &str, authority: Authority, report_picks: bool) -> Self {
+    pub(crate) fn new(target: &str, authority: Authority) -> Self {
         Self {
             target: target.into(),
             authority,
-            report_picks,
+            report_picks: false,
+            wait_for_ready: false,
             id: Id::next(),
             created: SystemTime::now(),
             calls: Arc::default(),
@@ -118,13 +125,15 @@ impl ChannelShared {
     /// Decides the next action of an RPC from the current configuration and pickers.
     pub(crate) fn decide<B>(&self, request: &Request<B>, call: &mut CallState) -> RoutingDecision {
         // gRFC A31: the weighted cluster is chosen once per RPC; later picks stay in it (C-230).
-        if let Some(decision) = call.cluster.as_deref().and_then(decide_in_cluster) {
+        let wait_for_ready = call.wait_for_ready;
+        let decide_in = |cluster: &ClusterHandle| decide_in_cluster(cluster, wait_for_ready);
+        if let Some(decision) = call.cluster.as_deref().and_then(decide_in) {
             return decision;
         }
         let routing = self.routing.load();
         let table = match &**routing {
             Routing::Waiting => return RoutingDecision::Wait(WaitReason::Configuration),
-            Routing::Failed(status) => return RoutingDecision::Fail(status.clone()),
+            Routing::Failed(status) => return RoutingDecision::failure(status, wait_for_ready),
             Routing::Table(table) => table,
         };
         let Some(cluster) = table.choose(request, call) else {
@@ -136,21 +145,44 @@ impl ChannelShared {
         };
         call.cluster = Some(Arc::clone(cluster));
         // Only a newer table removes a cluster of this one: its `wake` has just come or will come.
-        decide_in_cluster(cluster).unwrap_or(RoutingDecision::Wait(WaitReason::Configuration))
+        decide_in(cluster).unwrap_or(RoutingDecision::Wait(WaitReason::Configuration))
     }
 }
 
 /// Decides within a cluster. Returns `None` if the configuration no longer contains the cluster.
-fn decide_in_cluster(cluster: &ClusterHandle) -> Option<RoutingDecision> {
+fn decide_in_cluster(cluster: &ClusterHandle, wait_for_ready: bool) -> Option<RoutingDecision> {
     match cluster.pick() {
         PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
         PickResult::Queue => {
             let reason = WaitReason::Connection(Arc::clone(&cluster.name));
             Some(RoutingDecision::Wait(reason))
         }
-        PickResult::Fail(status) => Some(RoutingDecision::Fail(status)),
+        PickResult::Fail(status) => Some(RoutingDecision::failure(&status, wait_for_ready)),
+        // gRPC wait-for-ready: a drop is a decision of the control plane, not a failure to connect.
+        PickResult::Drop(status) => Some(RoutingDecision::Fail(status)),
         // gRFC A31: no RPC may pick a cluster that the route configuration dropped (C-231).
         PickResult::Removed => None,
+    }
+}
+
+impl CallState {
+    pub(crate) fn new(wait_for_ready: bool) -> Self {
+        Self {
+            wait_for_ready,
+            cluster: None,
+            limit: None,
+        }
+    }
+}
+
+impl RoutingDecision {
+    /// Returns the decision for a failure that a later configuration or connection may end.
+    fn failure(status: &Status, wait_for_ready: bool) -> Self {
+        match wait_for_ready {
+            // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
+            true => Self::Wait(WaitReason::Recovery(status.clone())),
+            false => Self::Fail(status.clone()),
+        }
     }
 }
 
@@ -193,6 +225,9 @@ impl fmt::Display for WaitReason {
             Self::Configuration => f.write_str("waiting for the configuration"),
             Self::Connection(cluster) => {
                 write!(f, "connecting to the endpoints of cluster {cluster}")
+            }
+            Self::Recovery(status) => {
+                write!(f, "waiting for readiness, last error: {}", status.message())
             }
         }
     }

@@ -1,7 +1,8 @@
-//! Statuses of RPCs that fail without a response: the one place where causes become gRPC statuses.
+//! Statuses of RPCs that fail without a gRPC response: the one place where causes become gRPC statuses.
 
 use std::error::Error;
 
+use http::StatusCode;
 use tonic::{Code, Status};
 
 /// Returns the status of an RPC whose transport failed. The mapping of HTTP/2 error codes is gRPC's
@@ -11,16 +12,14 @@ pub(crate) fn of_transport(error: &hyper::Error) -> Status {
     if let Some(own) = source::<Status>(error) {
         return own.clone();
     }
-    let code = match source::<h2::Error>(error).and_then(h2::Error::reason) {
+    let h2 = source::<h2::Error>(error);
+    let code = match h2.and_then(h2::Error::reason) {
+        // The code of a GOAWAY is about the connection; the call was not processed.
+        Some(_) if h2.is_some_and(|h2| h2.is_go_away() && h2.is_remote()) => Code::Unavailable,
         Some(h2::Reason::CANCEL) => Code::Cancelled,
         Some(h2::Reason::ENHANCE_YOUR_CALM) => Code::ResourceExhausted,
         Some(h2::Reason::INADEQUATE_SECURITY) => Code::PermissionDenied,
         Some(h2::Reason::REFUSED_STREAM | h2::Reason::HTTP_1_1_REQUIRED) | None => {
-            Code::Unavailable
-        }
-        Some(h2::Reason::NO_ERROR)
-            if source::<h2::Error>(error).is_some_and(h2::Error::is_go_away) =>
-        {
             Code::Unavailable
         }
         Some(_) => Code::Internal,
@@ -29,15 +28,27 @@ pub(crate) fn of_transport(error: &hyper::Error) -> Status {
 }
 
 /// Returns whether the backend certainly did not process the request, so that a transparent retry is
-/// allowed (gRFC A6): the stream was refused, or is above the last stream of an orderly GOAWAY.
+/// allowed (gRFC A6): the stream was refused, or is above the last stream of a GOAWAY.
 pub(crate) fn never_processed(error: &hyper::Error) -> bool {
     source::<h2::Error>(error).is_some_and(|h2| {
         let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
-        // h2 reports GOAWAY(NO_ERROR) only for streams above the server's last stream id, and for
-        // requests that had no stream yet: neither was processed.
-        let above_last_stream = h2.is_go_away() && h2.reason() == Some(h2::Reason::NO_ERROR);
-        h2.is_remote() && (refused || above_last_stream)
+        // h2 reports a remote GOAWAY, whatever its code, only for streams above the server's last
+        // stream id, and for requests that had no stream yet: neither was processed (RFC 9113 §6.8).
+        h2.is_remote() && (refused || h2.is_go_away())
     })
+}
+
+/// Returns the code of a response that has an HTTP status and no gRPC status ("HTTP to gRPC Status
+/// Code Mapping").
+pub(crate) fn code_of_http(status: StatusCode) -> Code {
+    match status.as_u16() {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502 | 503 | 504 => Code::Unavailable,
+        _ => Code::Unknown,
+    }
 }
 
 pub(crate) fn deadline_exceeded(waiting_for: &str) -> Status {
@@ -80,6 +91,26 @@ fn chain(error: &hyper::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn d4_http_statuses_map_to_grpc_codes() {
+        for (status, code) in [
+            (200, Code::Unknown),
+            (400, Code::Internal),
+            (401, Code::Unauthenticated),
+            (403, Code::PermissionDenied),
+            (404, Code::Unimplemented),
+            (418, Code::Unknown),
+            (429, Code::Unavailable),
+            (500, Code::Unknown),
+            (502, Code::Unavailable),
+            (503, Code::Unavailable),
+            (504, Code::Unavailable),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(code_of_http(status), code, "{status}");
+        }
+    }
 
     #[test]
     fn c119_control_plane_with_application_code_becomes_internal() {

@@ -157,7 +157,7 @@ async fn c10_an_ipv6_address_dials() {
 }
 
 /// given a server with two addresses, of which the first accepts connections and stays silent / then the second is
-/// dialled after 20 s, with a timeout of its own.
+/// dialled too (RFC 8305, d9), long before the first attempt ends after 20 s.
 #[tokio::test(start_paused = true)]
 async fn c10_silent_address_takes_no_time_from_the_next() {
     let (silent, server) = (
@@ -173,7 +173,8 @@ async fn c10_silent_address_takes_no_time_from_the_next() {
         panic!("no error");
     };
     assert!(why.to_string().contains("here"), "{why}");
-    assert_eq!((begun.elapsed().as_secs(), silent.accepted()), (20, 1));
+    assert!(begun.elapsed().as_secs() < 20);
+    assert_eq!(silent.accepted(), 1);
 }
 
 async fn dials(server: &ControlPlane, uri: &str) {

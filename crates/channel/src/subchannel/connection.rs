@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hyper::client::conn::http2::SendRequest;
 use oxds_client::channelz::{CallCounter, CallOutcome, Calls, Id};
-use oxds_client::transport::{self, DialError, Keepalive, ServerUri, SocketAddresses};
+use oxds_client::transport::{self, DialError, GoingAway, Keepalive, ServerUri, SocketAddresses};
 
 use crate::body::RequestBody;
 
@@ -17,6 +17,8 @@ pub(crate) type ConnectionDriver = transport::Driver<RequestBody>;
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<RequestBody>,
+    /// Whether the server has sent a GOAWAY.
+    pub(super) going_away: GoingAway,
     in_flight: AtomicU32,
     /// The server's `MAX_CONCURRENT_STREAMS`.
     max_streams: u32,
@@ -52,8 +54,17 @@ impl Connection {
         self.sender.clone()
     }
 
+    /// Returns whether the connection takes new requests.
     pub(crate) fn is_open(&self) -> bool {
-        !self.sender.is_closed()
+        // RFC 9113 §6.8: after a GOAWAY the client must not open streams.
+        !self.going_away.is_received() && !self.sender.is_closed()
+    }
+
+    /// Returns whether a connection that has ended, or goes away, was of use: the endpoint ended a stream on it, or sent a
+    /// GOAWAY while it had one.
+    pub(super) fn was_useful(&self) -> bool {
+        let busy = self.going_away.is_received() && self.in_flight() > 0;
+        busy || self.ended.load(Ordering::Relaxed) > 0
     }
 
     /// Returns whether another stream may start at once.
@@ -111,6 +122,7 @@ pub(crate) async fn dial(
     let (connected, driver) = transport::dial(&ServerUri::at(address), keepalive).await?;
     let connection = Connection {
         sender: connected.sender,
+        going_away: connected.going_away,
         in_flight: AtomicU32::new(0),
         // HTTP/2, section 6.5.2: without the setting the number of streams has no limit.
         max_streams: connected

@@ -12,9 +12,11 @@
 //!    └───────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The channel decides when an idle subchannel connects (round robin: at once). After a connection
-//! that closed within a second, the subchannel dials again at once the first time, then with backoff,
-//! so that a backend that accepts and closes causes no hot loop.
+//! The channel decides when an idle subchannel connects (round robin: at once). Backoff is for attempts
+//! that fail before the server's SETTINGS. A connection that receives a GOAWAY leaves the subchannel at
+//! once and finishes its calls, while the next connection is dialled. Only after five connections in a
+//! row that ended within a second without a call, the next dial backs off, so that a backend that
+//! accepts and closes causes no hot loop.
 //!
 //! Dropping the [`Subchannel`] ends its task; the socket closes when the last RPC on it ends.
 

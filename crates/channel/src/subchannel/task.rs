@@ -2,20 +2,25 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use oxds_core::ads::Backoff;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::connection::{self, Connection, ConnectionDriver};
 use super::state::{Connections, SubchannelShared, SubchannelState};
 use crate::random::random;
 
-/// A connection that closes before this age counts as a failed attempt. One second, as the first step
-/// of gRPC's connection backoff.
+/// Age from which a connection counts as of use even if it carried no call. One second, as the first step of gRPC's
+/// connection backoff.
 const SHORT_LIVED: Duration = Duration::from_secs(1);
+
+/// Connections in a row that may end early without a call before the next dial backs off. The rule of gRPC has no limit; this
+/// one is ours, so that an endpoint that accepts and closes, or sends a GOAWAY to everyone, causes no hot loop.
+const MAX_USELESS: u32 = 5;
 
 /// Most connections to one address (gRFC A105).
 const MAX_CONNECTIONS: usize = 10;
@@ -25,31 +30,30 @@ type Stopped = oneshot::Receiver<Infallible>;
 /// Runs the subchannel's automaton until its handle is dropped.
 pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
     let mut backoff = Backoff::default();
-    let mut last_was_short_lived = false;
+    let mut useless = 0;
     let automaton = async {
         loop {
             shared.connect.notified().await;
             shared.enter(SubchannelState::Connecting);
+            let began = Instant::now();
             match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(first) => {
-                    let since = Instant::now();
-                    ready(&shared, first).await;
-                    let short_lived = since.elapsed() < SHORT_LIVED;
-                    // The first short-lived connection is dialled again at once; a second one in a
-                    // row backs off, otherwise a backend that accepts and closes causes a hot loop.
-                    if short_lived && last_was_short_lived {
+                    let was_useful = ready(&shared, first).await;
+                    useless = if was_useful { 0 } else { useless + 1 };
+                    if useless < MAX_USELESS {
+                        // gRPC connection backoff: only attempts that fail before the server's SETTINGS back off. After a
+                        // connection that was ready, the next dial starts at once.
+                        backoff.reset();
+                    } else {
                         shared.enter(SubchannelState::Connecting);
                         sleep(backoff.next(random())).await;
-                    } else {
-                        backoff.reset();
                     }
-                    last_was_short_lived = short_lived;
                 }
                 Err(error) => {
-                    // gRPC connection backoff: a failed subchannel stays in TRANSIENT_FAILURE for the
-                    // backoff time before it may connect again.
+                    // gRPC connection backoff: a failed subchannel stays in TRANSIENT_FAILURE until the backoff time,
+                    // which counts from the start of the attempt, is over.
                     shared.enter(SubchannelState::TransientFailure(error));
-                    sleep(backoff.next(random())).await;
+                    sleep_until(began + backoff.next(random())).await;
                 }
             }
             shared.enter(SubchannelState::Idle);
@@ -59,40 +63,69 @@ pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
     shared.release_connections();
 }
 
-/// Stays in state `Ready` until the last connection ends.
-async fn ready(shared: &SubchannelShared, first: (Arc<Connection>, ConnectionDriver)) {
+/// Stays in state `Ready` until no connection takes requests any more: each is closed, or goes away. Returns whether one of
+/// them was of use.
+async fn ready(shared: &SubchannelShared, first: (Arc<Connection>, ConnectionDriver)) -> bool {
+    let since = Instant::now();
     let (ended_sender, mut ended) = mpsc::unbounded_channel();
     let mut open = Connections::new();
+    let mut was_useful = false;
     open.push(drive(first, &ended_sender));
     shared.enter(SubchannelState::Ready(open.clone()));
     loop {
         tokio::select! {
-            Some(ended) = ended.recv() => {
-                open.retain(|connection| !Weak::ptr_eq(&Arc::downgrade(connection), &ended));
+            Some(Ended { connection, useful }) = ended.recv() => {
+                was_useful |= useful;
+                open.retain(|other| !Weak::ptr_eq(&Arc::downgrade(other), &connection));
                 if open.is_empty() {
-                    return;
+                    break;
                 }
             }
             Some(more) = one_more(shared, &open) => open.push(drive(more, &ended_sender)),
-            else => return,
+            else => break,
         }
         shared.enter(SubchannelState::Ready(open.clone()));
     }
+    was_useful || since.elapsed() >= SHORT_LIVED
+}
+
+/// A connection that takes no more requests.
+struct Ended {
+    connection: Weak<Connection>,
+    useful: bool,
 }
 
 /// Drives a connection in its own task, which outlives the subchannel while an RPC needs it.
 fn drive(
     (connection, driver): (Arc<Connection>, ConnectionDriver),
-    ended: &mpsc::UnboundedSender<Weak<Connection>>,
+    ended: &mpsc::UnboundedSender<Ended>,
 ) -> Arc<Connection> {
+    let going_away = connection.going_away.clone();
     // Weak, because the socket closes when the last `SendRequest` is dropped: the task holds none.
     let weak = Arc::downgrade(&connection);
     let ended = ended.clone();
+    let end = move || {
+        let useful = weak
+            .upgrade()
+            .is_some_and(|connection| connection.was_useful());
+        let connection = weak.clone();
+        drop(ended.send(Ended { connection, useful }));
+    };
     tokio::spawn(async move {
-        if let Err(error) = driver.await {
+        let mut driver = pin!(driver);
+        let result = tokio::select! {
+            result = &mut driver => result,
+            () = going_away.received() => {
+                // The endpoint is dialled again while the calls of this connection go on.
+                end();
+                driver.await
+            }
+        };
+        if let Err(error) = result {
             tracing::debug!(target: "oxds::subchannel", %error, "connection ended");
         }
-        drop(ended.send(weak));
+        // Of a connection that went away, the subchannel ignores the second event.
+        end();
     });
     connection
 }

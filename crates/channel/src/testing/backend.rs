@@ -105,6 +105,12 @@ impl EchoBackend {
         self.state.max_streams.store(max, Ordering::Relaxed);
     }
 
+    /// Sends GOAWAY on each later connection when this number of requests has arrived on it, as Envoy does with
+    /// `max_requests_per_connection`; 0 for no limit. The connection closes after its last call.
+    pub fn set_max_requests(&self, max: u32) {
+        self.state.max_requests.store(max, Ordering::Relaxed);
+    }
+
     /// Closes the port and all connections at once, as a crash does.
     pub fn kill(&self) {
         self.stop(StopMode::Kill);
@@ -191,12 +197,14 @@ async fn connection(
         .timer(TokioTimer::new())
         .max_concurrent_streams((max_streams > 0).then_some(max_streams));
     let service = EchoService::new(address, state);
+    let requests = Arc::clone(&service.requests);
     let serving = builder.serve_connection(TokioIo::new(socket), service);
     tokio::pin!(serving);
     loop {
         tokio::select! {
             // The client sees how the connection ended.
             _ = &mut serving => return,
+            () = requests.full() => serving.as_mut().graceful_shutdown(),
             // The sender sets Kill or Drain before it is dropped, so the error case needs no branch.
             Ok(()) = stop.changed() => match *stop.borrow_and_update() {
                 StopMode::None => {}

@@ -15,6 +15,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use hyper::service::Service;
+use tokio::sync::Notify;
 
 /// The response header that names the backend by its address.
 pub const BACKEND_HEADER: &str = "x-backend";
@@ -34,9 +35,33 @@ pub(super) struct EchoState {
     pub(super) trailers: ArcSwap<HeaderMap>,
     /// `MAX_CONCURRENT_STREAMS` of new connections; 0 for no limit.
     pub(super) max_streams: AtomicU32,
+    /// Number of requests after which a new connection goes away; 0 for no limit.
+    pub(super) max_requests: AtomicU32,
     pub(super) calls: AtomicU64,
     pub(super) connections: AtomicUsize,
     pub(super) accepted: AtomicU64,
+}
+
+/// The requests of one connection.
+#[derive(Debug)]
+pub(super) struct ConnectionRequests {
+    max: u32,
+    count: AtomicU32,
+    full: Notify,
+}
+
+impl ConnectionRequests {
+    fn add(&self) {
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if count == self.max {
+            self.full.notify_one();
+        }
+    }
+
+    /// Completes once, when the limit is reached. Cancel-safe.
+    pub(super) async fn full(&self) {
+        self.full.notified().await;
+    }
 }
 
 /// Echoes the messages of every method.
@@ -44,13 +69,23 @@ pub(super) struct EchoState {
 pub(super) struct EchoService {
     name: HeaderValue,
     state: Arc<EchoState>,
+    pub(super) requests: Arc<ConnectionRequests>,
 }
 
 impl EchoService {
     pub(super) fn new(address: SocketAddr, state: Arc<EchoState>) -> Self {
         let name = HeaderValue::try_from(address.to_string());
         let name = name.unwrap_or(HeaderValue::from_static("unknown"));
-        Self { name, state }
+        let requests = Arc::new(ConnectionRequests {
+            max: state.max_requests.load(Ordering::Relaxed),
+            count: AtomicU32::new(0),
+            full: Notify::new(),
+        });
+        Self {
+            name,
+            state,
+            requests,
+        }
     }
 
     fn reply(&self, request: Request<Incoming>) -> Response<EchoBody> {
@@ -78,6 +113,7 @@ impl Service<Request<Incoming>> for EchoService {
 
     fn call(&self, request: Request<Incoming>) -> EchoFuture {
         self.state.calls.fetch_add(1, Ordering::Relaxed);
+        self.requests.add();
         let delay = self.state.delay_micros.load(Ordering::Relaxed);
         if delay == 0 {
             return EchoFuture::Ready(ready(Ok(self.reply(request))));

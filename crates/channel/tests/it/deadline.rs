@@ -105,3 +105,24 @@ async fn c233_deadline_covers_rest_of_response() {
     // then it ends at the deadline
     assert_late(&status, "waiting for the rest of the response");
 }
+
+#[tokio::test]
+async fn d4_call_whose_deadline_is_over_is_never_sent() {
+    let [backend] = backends().await;
+    let (script, channel) = channel();
+    let one = cluster("one", &[&[("here", 1, &[backend.address()])]], 0);
+    script.set(config(ALL, vec![one]));
+    spread(&channel, 1).await;
+    // when the deadline is now
+    for _ in 0..10 {
+        let late = Call {
+            timeout: Some(Duration::ZERO),
+            ..Call::default()
+        };
+        let status = call(&channel, late).await.unwrap_err();
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    }
+    // then only the calls before and after reach the backend
+    spread(&channel, 1).await;
+    assert_eq!(backend.calls(), 2);
+}

@@ -21,7 +21,9 @@ fn traffic(
     tokio::spawn(async move {
         let mut calls = 0;
         while !stop.load(Ordering::Relaxed) {
-            call_once(&channel).await.expect("no call fails");
+            if let Err(status) = call_once(&channel).await {
+                panic!("a call failed: {status}: {:#?}", channel.status());
+            }
             calls += 1;
         }
         calls

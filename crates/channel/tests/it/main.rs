@@ -8,8 +8,12 @@
 
 mod deadline;
 mod failover;
+mod foreign;
+mod goaway;
 mod lifetime;
+mod raw;
 mod routing;
 mod support;
 mod tonic_client;
 mod traffic;
+mod wait_for_ready;

@@ -13,14 +13,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use super::error::{CONNECT_TIMEOUT, DialError, ForeignPreface};
+use super::first_of::{first_of, interleaved};
 use super::http::Http;
-use super::preface::{Preface, Settings};
+use super::inbound::{GoingAway, Inbound, PrefaceError, Settings};
+use super::read_first::ReadFirst;
 use super::socket::Socket;
 use super::uri::{DialTarget, ServerUri};
 use crate::net::credentials::{ChannelCredentials, Insecure};
-
-/// Time limit for each address: gRPC's minimum connect timeout (connection-backoff.md).
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// HTTP/2 keepalive: when an unanswered ping closes a connection (gRFC A8).
 ///
@@ -42,34 +42,10 @@ impl Default for Keepalive {
     }
 }
 
-/// Reason why a connection could not be made.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DialError {
-    /// The socket could not be connected.
-    #[error("{0}")]
-    Io(Arc<io::Error>),
-    /// The host name resolves to no address.
-    #[error("the name has no address")]
-    NoAddress,
-    /// The server did not answer in time.
-    #[error("no answer within {CONNECT_TIMEOUT:?}")]
-    Timeout,
-    /// The server does not speak HTTP/2, or closed the connection.
-    #[error("the peer closed the connection before its HTTP/2 preface")]
-    NoPreface,
-    /// The security handshake failed: this client rejected the server's credentials, or the server this client's.
-    #[error("security handshake: {0}")]
-    Security(Arc<io::Error>),
-    /// The HTTP/2 handshake failed.
-    #[error("HTTP/2 handshake: {0}")]
-    Handshake(Arc<hyper::Error>),
-}
-
 /// Future that drives a connection; it ends when the connection accepts no more requests.
 ///
 /// Requests in progress continue after that: hyper keeps the socket in a task of its own until the last one has ended.
-pub type Driver<B> = http2::Connection<TokioIo<Preface<Socket>>, B, TokioExecutor>;
+pub type Driver<B> = http2::Connection<TokioIo<Inbound<ReadFirst<Socket>>>, B, TokioExecutor>;
 
 /// A ready connection.
 #[derive(Debug)]
@@ -80,6 +56,8 @@ pub struct Connected<B> {
     pub settings: Settings,
     /// Local and remote address of the socket.
     pub addresses: SocketAddresses,
+    /// Whether the server has announced the end of the connection.
+    pub going_away: GoingAway,
 }
 
 /// Local and remote address of a connection.
@@ -109,10 +87,11 @@ impl<B> RequestBody for B where
 
 /// Connects in plaintext, and waits for the server's SETTINGS frame.
 ///
-/// The addresses are tried in order, 20 s each; the first one that answers is used.
+/// The addresses are tried in order: an attempt starts when the one before it has failed or has taken 250 ms, and has 20 s.
+/// The first one that succeeds is used (RFC 8305, gRFC A61).
 ///
 /// # Errors
-/// The error of the last address, if none answers.
+/// The last error, if all attempts fail.
 ///
 /// # Cancel safety
 /// Dropping the future closes the socket.
@@ -135,7 +114,7 @@ pub async fn dial_with<B: RequestBody>(
     credentials: &dyn ChannelCredentials,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError> {
-    first_of(uri, |address| async move {
+    first_of(resolve(uri.target()).await?, |address| async move {
         let (socket, addresses) = secured(address, uri, credentials, Http::Two).await?;
         handshake(socket, addresses, keepalive).await
     })
@@ -154,27 +133,10 @@ pub async fn open(
     credentials: &dyn ChannelCredentials,
     http: Http,
 ) -> Result<Socket, DialError> {
-    let (socket, _) = first_of(uri, |address| secured(address, uri, credentials, http)).await?;
+    let addresses = resolve(uri.target()).await?;
+    let attempt = |address| secured(address, uri, credentials, http);
+    let (socket, _) = first_of(addresses, attempt).await?;
     Ok(socket)
-}
-
-/// Returns the result of the first address that answers.
-async fn first_of<T, F: Future<Output = Result<T, DialError>>>(
-    uri: &ServerUri,
-    attempt: impl Fn(ResolvedAddress) -> F,
-) -> Result<T, DialError> {
-    let resolving = timeout(CONNECT_TIMEOUT, resolve(uri.target()));
-    let addresses = resolving.await.map_err(|_| DialError::Timeout)??;
-    let mut failure = DialError::NoAddress;
-    for address in addresses {
-        // Each address has its own time limit: one that never answers must not use up the time of the next.
-        match timeout(CONNECT_TIMEOUT, attempt(address)).await {
-            Ok(Ok(connected)) => return Ok(connected),
-            Ok(Err(error)) => failure = error,
-            Err(_) => failure = DialError::Timeout,
-        }
-    }
-    Err(failure)
 }
 
 async fn secured(
@@ -204,9 +166,12 @@ async fn resolve(target: &DialTarget) -> Result<Vec<ResolvedAddress>, DialError>
             .map(ResolvedAddress::Tcp)
             .collect(),
         DialTarget::Name(host, port) => {
-            let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+            let looking_up = tokio::net::lookup_host((host.as_str(), *port));
+            let found = timeout(CONNECT_TIMEOUT, looking_up).await;
+            let found = found.map_err(|_| DialError::Timeout)?;
             let found = found.map_err(|error| DialError::Io(Arc::new(error)))?;
-            found.map(ResolvedAddress::Tcp).collect()
+            let found = interleaved(found.collect());
+            found.into_iter().map(ResolvedAddress::Tcp).collect()
         }
         DialTarget::Unix(path) => vec![ResolvedAddress::Unix(path.clone())],
     })
@@ -218,7 +183,7 @@ async fn handshake<B: RequestBody>(
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError> {
     let failed = |error| DialError::Handshake(Arc::new(error));
-    let (socket, mut settings) = Preface::watch(socket);
+    let (socket, mut settings, going_away) = Inbound::watch(ReadFirst::new(socket));
     let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(keepalive.interval)
@@ -236,15 +201,19 @@ async fn handshake<B: RequestBody>(
                 sender,
                 settings,
                 addresses,
+                going_away,
             };
             Ok((connected, driver))
         }
         // This is a TLS error: in TLS 1.3 a server checks the client's certificate after the client's handshake is complete.
-        Some(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+        Some(Err(PrefaceError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => {
             Err(DialError::Security(Arc::new(error)))
         }
+        Some(Err(PrefaceError::NotHttp2(first))) => {
+            Err(DialError::NotHttp2(ForeignPreface::new(&first)))
+        }
         // For the user, it matters that the connection ended before SETTINGS, not with which error.
-        Some(Err(_)) | None => Err(DialError::NoPreface),
+        Some(Err(PrefaceError::Io(_))) | None => Err(DialError::NoPreface),
     }
 }
 
@@ -263,4 +232,94 @@ async fn connect(address: ResolvedAddress) -> io::Result<(Socket, SocketAddresse
         remote: tcp.peer_addr()?,
     };
     Ok((Socket::Tcp(tcp), addresses))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Poll};
+
+    use http_body_util::Empty;
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use super::*;
+
+    /// A peer that sends SETTINGS. Once `closed`, it has sent a GOAWAY that covers no stream and has closed the socket, so
+    /// writes fail, and the client has not read the GOAWAY yet.
+    #[derive(Debug, Default)]
+    struct Closing {
+        closed: Arc<AtomicBool>,
+        /// Step of the script.
+        reads: u32,
+    }
+
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    impl AsyncRead for Closing {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            match self.reads {
+                0 => buf.put_slice(&SETTINGS),
+                // The connection's task is woken by its own requests.
+                1 if !self.closed.load(Ordering::Relaxed) => return Poll::Pending,
+                1 => {
+                    // The event of the socket comes after that of the failed write.
+                    self.reads += 1;
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                2 => buf.put_slice(&GOAWAY),
+                _ => {}
+            }
+            self.reads += 1;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Closing {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buf: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(match self.closed.load(Ordering::Relaxed) {
+                true => Err(io::ErrorKind::BrokenPipe.into()),
+                false => Ok(buf.len()),
+            })
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn d3_goaway_is_read_although_the_write_fails() {
+        let peer = Closing::default();
+        let closed = Arc::clone(&peer.closed);
+        let addresses = SocketAddresses::Unix(PathBuf::new());
+        let shaken = handshake(Socket::secured(peer), addresses, Keepalive::default()).await;
+        let (mut connected, driver) = shaken.unwrap();
+        tokio::spawn(driver);
+        // Lets the connection write the ACK of the SETTINGS.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        closed.store(true, Ordering::Relaxed);
+        let request = ::http::Request::post("http://test/").body(Empty::<bytes::Bytes>::new());
+        let sent = connected.sender.send_request(request.unwrap()).await;
+        let error = sent.unwrap_err();
+        let cause = error.source().unwrap().to_string();
+        assert!(cause.starts_with("connection error received"), "{cause}");
+        assert!(connected.going_away.is_received());
+    }
 }
