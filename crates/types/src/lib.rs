@@ -17,6 +17,7 @@
 //! | [`name`] | the canonical form of resource names, the wildcard, collections |
 //! | [`discovery`] | messages of the discovery services, with bodies as shared [`Bytes`](bytes::Bytes) |
 //! | [`request`] | encoding of requests for API v2 and v3 |
+//! | [`RequestSize`] | size of a request before it is decoded |
 //! | [`orca`] | load reports of backends |
 //! | [`version_map`] | conversion of resources between API v2 and v3 |
 //! | [`version`] | content hashes of a resource, and of a set of resources |
@@ -54,6 +55,7 @@
 //! ```
 
 pub mod codec;
+mod depth;
 pub mod descriptor;
 pub mod discovery;
 pub mod error;
@@ -69,6 +71,7 @@ pub mod pem;
 pub mod reference;
 pub mod reload;
 pub mod request;
+mod request_size;
 pub mod resource_type;
 mod schema;
 pub mod settings;
@@ -81,5 +84,6 @@ pub use error::{Error, Position};
 pub use glob::Glob;
 pub use name::ResourceName;
 pub use reference::Reference;
+pub use request_size::RequestSize;
 pub use resource_type::{ApiVersion, ResourceType};
 pub use version::{Fingerprint, Version};

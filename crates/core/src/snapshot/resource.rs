@@ -131,10 +131,11 @@ impl Resource {
     /// from the message, so that make-before-break works on relayed resources. The version is a hash of the bytes, as
     /// everywhere: versions of different servers are not comparable, so the wrapper's version is ignored.
     ///
-    /// The content is not validated: a relay serves what its server serves.
+    /// The content is not validated, except for its depth: a relay serves what its server serves.
     ///
     /// # Errors
-    /// The element has no body, no type, no name, or a TTL out of range; or v3 cannot express a v2 resource.
+    /// The element has no body, no type, no name, or a TTL out of range; it nests more than 100 levels deep; or v3 cannot
+    /// express a v2 resource.
     pub fn from_wire(element: discovery::Resource) -> Result<Self, WireError> {
         let discovery::Resource {
             name,
@@ -200,6 +201,11 @@ impl Resource {
                 Err(reasons) => return Err(WireError::NotRepresentable { name, reasons }),
             },
         };
+        codec::check_depth(resource_type.message(), &value).map_err(|error| {
+            let message = resource_type.message().to_owned();
+            let reason = error.to_string();
+            WireError::Malformed { message, reason }
+        })?;
         let references = references(&resource_type, &value);
         Ok(Self::new(resource_type, name, &value).with_references(references))
     }

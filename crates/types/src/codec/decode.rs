@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use bytes::Bytes;
 use prost::{Message, Name};
 
 use super::document::{read_json, read_yaml, yaml_documents};
@@ -11,7 +12,10 @@ use super::report::{Locating, Report};
 use super::resource::{Format, LoadedResource, Options, ReadResult};
 use super::walk::{Context, Walk};
 use crate::Error;
+use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets, on_stack_for};
 use crate::error::{self, Reason};
+use crate::schema;
+use crate::text::clip;
 
 /// Reads the resources of a file. `file` is used only to name the file in errors.
 ///
@@ -35,15 +39,15 @@ pub fn decode(
         return Err(vec![report.error(Reason::TooLarge(reason), None)]);
     }
     if format == Format::Binary {
-        let walk = Walk::default();
-        let read = protobuf::read_binary(
-            bytes,
-            Context {
+        on_stack_for(MAX_DEPTH, || {
+            let walk = Walk::default();
+            let context = Context {
                 walk: &walk,
                 options,
-            },
-        );
-        report.document("", 0, Locating::No, walk, read);
+            };
+            let read = protobuf::read_binary(bytes, context);
+            report.document("", 0, Locating::No, walk, read);
+        });
         return report.finish();
     }
     let text = match std::str::from_utf8(bytes) {
@@ -54,7 +58,11 @@ pub fn decode(
             return Err(vec![report.error(reason, Some(error::end_of(&valid)))]);
         }
     };
-    with_enough_stack(|| {
+    let levels = match format {
+        Format::Json | Format::Text => brackets(bytes).min(MAX_BRACKETS),
+        Format::Yaml | Format::Binary => MAX_DEPTH,
+    };
+    on_stack_for(levels, || {
         let mut document =
             |line: usize, text: &str, read: fn(&str, Context<'_>) -> ReadResult, locating| {
                 let walk = Walk::default();
@@ -78,28 +86,6 @@ pub fn decode(
         }
     });
     report.finish()
-}
-
-/// Runs `read` on a thread with a large stack in debug builds. Reading is recursive. At the limits on depth it needs
-/// 0.5 MB in optimized builds, which every thread has, and six times as much in debug builds.
-fn with_enough_stack(read: impl FnOnce() + Send) {
-    const DEBUG_STACK: usize = 16 << 20;
-    if !cfg!(debug_assertions) {
-        return read();
-    }
-    let mut read = Some(read);
-    std::thread::scope(|scope| {
-        let read = &mut read;
-        let builder = std::thread::Builder::new().stack_size(DEBUG_STACK);
-        let thread = builder.spawn_scoped(scope, || read.take().map(|read| read()));
-        if let Ok(Err(panic)) = thread.map(std::thread::ScopedJoinHandle::join) {
-            std::panic::resume_unwind(panic);
-        }
-    });
-    // The thread could not be spawned. This stack suffices for all but the deepest documents.
-    if let Some(read) = read {
-        read();
-    }
 }
 
 /// Validates a message that a program made, and encodes it canonically: equal messages become equal bytes.
@@ -128,16 +114,18 @@ pub fn check<M: Message + Name>(
     name: Option<&str>,
 ) -> Result<LoadedResource, InvalidMessage> {
     let mut report = Report::new(None);
-    let walk = Walk::default();
     let options = Options::default();
-    let context = Context {
-        walk: &walk,
-        options: &options,
-    };
-    let bytes = message.encode_to_vec().into();
-    let read = protobuf::read_message(&M::full_name(), bytes, context)
-        .map(|draft| vec![draft.wrapped(name.map(str::to_owned), None)]);
-    report.document("", 0, Locating::No, walk, read);
+    let (type_name, bytes) = (M::full_name(), Bytes::from(message.encode_to_vec()));
+    on_stack_for(protobuf::levels(&type_name, &bytes), || {
+        let walk = Walk::default();
+        let context = Context {
+            walk: &walk,
+            options: &options,
+        };
+        let read = protobuf::read_message(&type_name, bytes.clone(), context)
+            .map(|draft| vec![draft.wrapped(name.map(str::to_owned), None)]);
+        report.document("", 0, Locating::No, walk, read);
+    });
     let invalid = |findings| InvalidMessage {
         name: name.map(str::to_owned),
         findings,
@@ -146,6 +134,26 @@ pub fn check<M: Message + Name>(
     let mut resources = report.finish().map_err(invalid)?;
     resources.pop().ok_or_else(|| invalid(Vec::new()))
 }
+
+/// Checks that an encoded message nests at most 100 levels deep, an `Any` in an `Any` included. A message that the
+/// descriptors do not know passes: nothing descends into it.
+///
+/// # Errors
+/// It nests deeper. The text has the path.
+pub fn check_depth(message: &str, value: &[u8]) -> Result<(), DepthError> {
+    let Some(schema) = schema::find(message) else {
+        return Ok(());
+    };
+    match depth::measure(schema, value, MAX_DEPTH) {
+        Ok(_) => Ok(()),
+        Err(deep) => Err(DepthError(clip(deep.to_string()))),
+    }
+}
+
+/// A message that nests too deep: path and limit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DepthError(String);
 
 /// Validation errors of a message that a program made.
 #[derive(Debug, Clone, PartialEq)]

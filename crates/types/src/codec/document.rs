@@ -19,21 +19,29 @@ use super::tree::{MessageSeed, TYPE, find_type, typed_rest, unknown_field};
 use super::value::Buffered;
 use super::walk::Context;
 use crate::Position;
+use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, TooDeep, brackets};
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
 use crate::version_map::current_name;
 
-/// YAML nests at most twice per message (a list of messages), and messages nest up to 100 levels deep.
-const MAX_YAML_DEPTH: usize = 200;
-/// Nodes that the aliases of a document may expand to. People write far less than ten thousand uses of a block of a
-/// hundred lines; an alias bomb needs a billion.
-const MAX_REPLAYED_EVENTS: usize = 1_000_000;
+/// Nodes that the aliases of a document of this size in bytes may expand to.
+///
+/// A node costs up to a kilobyte once it is a message, so the limit is in proportion to the text: eight nodes per byte are
+/// ten times what files have that use a block of a hundred lines everywhere, and an alias bomb of one kilobyte ends after
+/// a few megabytes.
+fn max_replayed(bytes: usize) -> usize {
+    (20_000 + 8 * bytes).min(1_000_000)
+}
 
 /// Reads a JSON document.
 pub(super) fn read_json(text: &str, context: Context<'_>) -> ReadResult {
+    if brackets(text.as_bytes()) > MAX_BRACKETS {
+        return Err((TooDeep::reason(), None));
+    }
     let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer.disable_recursion_limit();
     DocumentSeed(context)
         .deserialize(&mut deserializer)
         .and_then(|drafts| deserializer.end().map(|()| drafts))
@@ -49,7 +57,6 @@ fn json_reason(error: &serde_json::Error) -> Reason {
         .to_owned();
     match error.classify() {
         Category::Data => Reason::Value(text),
-        _ if text.contains("recursion limit") => Reason::TooLarge(text),
         _ => Reason::Syntax(text),
     }
 }
@@ -116,7 +123,10 @@ pub(super) fn read_yaml(text: &str, context: Context<'_>) -> ReadResult {
         yaml_options(text.len()),
         |deserializer| DocumentSeed(context).deserialize(deserializer),
     )
-    .map_err(|error| (yaml_reason(&error), error.location().map(yaml_position)))
+    .map_err(|error| {
+        let reason = yaml_reason(&error, text.len());
+        (reason, error.location().map(yaml_position))
+    })
 }
 
 /// Returns the parser options for text of this size in bytes.
@@ -125,7 +135,7 @@ pub(super) fn yaml_options(bytes: usize) -> serde_saphyr::Options {
     // YAML 1.2: `NO` is a string, and may be the name of an enum value.
     options.strict_booleans = true;
     options.with_snippet = false;
-    options.alias_limits.max_total_replayed_events = MAX_REPLAYED_EVENTS;
+    options.alias_limits.max_total_replayed_events = max_replayed(bytes);
     options.budget = Some(budget(bytes));
     options
 }
@@ -134,9 +144,9 @@ pub(super) fn yaml_options(bytes: usize) -> serde_saphyr::Options {
 /// exceeds them.
 fn budget(bytes: usize) -> serde_saphyr::Budget {
     let mut budget = serde_saphyr::Budget::default();
-    budget.max_events = 2 * bytes + MAX_REPLAYED_EVENTS;
+    budget.max_events = 2 * bytes + max_replayed(bytes);
     budget.max_nodes = budget.max_events;
-    budget.max_depth = MAX_YAML_DEPTH;
+    budget.max_depth = MAX_BRACKETS;
     budget.max_total_scalar_bytes = 2 * bytes + (64 << 20);
     budget.max_total_comment_bytes = bytes;
     // An anchor may have many uses; the limit above bounds what they expand to.
@@ -144,7 +154,7 @@ fn budget(bytes: usize) -> serde_saphyr::Budget {
     budget
 }
 
-fn yaml_reason(error: &serde_saphyr::Error) -> Reason {
+fn yaml_reason(error: &serde_saphyr::Error, bytes: usize) -> Reason {
     let text = UserMessageFormatter.format_message(error);
     // Inside an alias, the text also lists the uses of the alias. The position is returned separately.
     let text = text
@@ -155,7 +165,7 @@ fn yaml_reason(error: &serde_saphyr::Error) -> Reason {
         serde_saphyr::Error::Budget { .. } => Reason::TooLarge(text),
         // Each alias wraps the text of the error, so the kind of the error is lost.
         _ if text.contains("alias replay limit exceeded") => {
-            let limit = format!("aliases expand to more than {MAX_REPLAYED_EVENTS} nodes");
+            let limit = format!("aliases expand to more than {} nodes", max_replayed(bytes));
             Reason::TooLarge(limit)
         }
         serde_saphyr::Error::Message { .. } => Reason::Value(text),
@@ -334,6 +344,12 @@ fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'
     );
     let mut value = Vec::new();
     canonical::encode(schema, &message, &mut value);
+    // The reader counts messages, but a `Struct` has three levels for each level of the text.
+    if let Err(deep) = depth::measure(schema, &value, MAX_DEPTH) {
+        let mut path = walk.path();
+        deep.extend(&mut path);
+        walk.note_at(path, TooDeep::reason());
+    }
     Draft::new(schema, &message, Bytes::from(value))
 }
 

@@ -8,6 +8,7 @@ use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
 use super::canonical;
 use super::resource::{Format, RESPONSE};
 use super::tree::TYPE;
+use crate::depth::{self, CARRIERS, MAX_DEPTH, on_stack_for};
 use crate::discovery::{Any, DiscoveryResponse};
 use crate::path::key_text;
 use crate::schema::{self, Message, Shape, Type, WellKnown, unpack};
@@ -37,8 +38,29 @@ pub enum EncodeError {
 /// Equal input gives equal output, except that text format writes map entries in any order.
 ///
 /// # Errors
-/// The type of a resource is unknown, its bytes do not decode, or the format cannot represent it.
+/// The type of a resource is unknown, its bytes do not decode, it nests too deep, or the format cannot represent it.
 pub fn encode(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError> {
+    if format == Format::Binary {
+        return write(resources, format);
+    }
+    let levels = resources.iter().map(|any| Ok(measure(any)?.1));
+    let levels: Vec<usize> = levels.collect::<Result<_, EncodeError>>()?;
+    let deepest = levels.into_iter().max().unwrap_or_default();
+    on_stack_for(deepest, || write(resources, format))
+}
+
+/// Returns the schema of a resource, and the levels of messages in it.
+fn measure(any: &Any) -> Result<(&'static Message, usize), EncodeError> {
+    let unknown = || EncodeError::UnknownType(any.type_url.clone());
+    let name = any.type_url.rsplit_once('/').ok_or_else(unknown)?.1;
+    let schema = schema::find(name).ok_or_else(unknown)?;
+    // A resource may be a response with resources in it, as CSDS has.
+    let levels = depth::measure(schema, &any.value, MAX_DEPTH + CARRIERS);
+    let levels = levels.map_err(|deep| malformed(schema.full_name(), &deep))?;
+    Ok((schema, levels))
+}
+
+fn write(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError> {
     let unwritable = |e: &dyn std::fmt::Display| EncodeError::Unwritable(e.to_string());
     match format {
         Format::Yaml => {
@@ -74,9 +96,7 @@ pub fn encode(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError>
 }
 
 fn read(any: &Any) -> Result<TypedView, EncodeError> {
-    let unknown = || EncodeError::UnknownType(any.type_url.clone());
-    let name = any.type_url.rsplit_once('/').ok_or_else(unknown)?.1;
-    let schema = schema::find(name).ok_or_else(unknown)?;
+    let (schema, _) = measure(any)?;
     let message = DynamicMessage::decode(schema.descriptor.clone(), any.value.clone());
     let message = message.map_err(|error| malformed(schema.full_name(), &error))?;
     Ok(TypedView {

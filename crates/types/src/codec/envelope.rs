@@ -1,11 +1,13 @@
 //! Discovery requests and responses in JSON, as in the REST protocol (S-56).
 
+use bytes::Bytes;
 use prost::Message;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, SerializeOptions};
 
 use super::canonical;
 use super::encode::EncodeError;
 use super::resource::RESPONSE;
+use crate::depth::{self, CARRIERS, MAX_BRACKETS, MAX_DEPTH, TooDeep, brackets, on_stack_for};
 use crate::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
 use crate::{ApiVersion, ResourceType, descriptor, schema};
 
@@ -51,7 +53,9 @@ pub fn response_from_json(text: &[u8]) -> Result<DiscoveryResponse, ResponseErro
         false => descriptor::pool(),
     };
     let mut response: DiscoveryResponse = from_json(pool, RESPONSE, text).map_err(ResponseError)?;
-    response.resources.iter_mut().for_each(normalise);
+    for any in &mut response.resources {
+        normalise(any).map_err(|deep| ResponseError(format!("{}: {deep}", any.type_url)))?;
+    }
     Ok(response)
 }
 
@@ -59,20 +63,26 @@ pub fn response_from_json(text: &[u8]) -> Result<DiscoveryResponse, ResponseErro
 const API_V2: &[u8] = b"/envoy.api.v2.";
 
 /// Encodes a resource canonically: reading JSON leaves map entries in any order.
-fn normalise(any: &mut Any) {
+fn normalise(any: &mut Any) -> Result<(), TooDeep> {
     let Some(schema) = any
         .type_url
         .rsplit_once('/')
         .and_then(|(_, name)| schema::find(name))
     else {
-        return;
+        return Ok(());
     };
-    if let Ok(mut message) = DynamicMessage::decode(schema.descriptor.clone(), any.value.clone()) {
+    let levels = depth::measure(schema, &any.value, MAX_DEPTH)?;
+    any.value = on_stack_for(levels, || {
+        let message = DynamicMessage::decode(schema.descriptor.clone(), any.value.clone());
+        let Ok(mut message) = message else {
+            return any.value.clone();
+        };
         canonical::normalise(schema, &mut message);
         let mut value = Vec::new();
         canonical::encode(schema, &message, &mut value);
-        any.value = value.into();
-    }
+        value.into()
+    });
+    Ok(())
 }
 
 /// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and their `Any` messages included. Its type
@@ -89,14 +99,22 @@ fn from_json<T: Message + Default>(
     name: &str,
     text: &[u8],
 ) -> Result<T, String> {
+    let levels = brackets(text);
+    if levels > MAX_BRACKETS {
+        return Err(TooDeep::reason().to_string());
+    }
     let descriptor = pool.get_message_by_name(name);
     let descriptor = descriptor.ok_or_else(|| name.to_owned())?;
-    let options = DeserializeOptions::new().deny_unknown_fields(false);
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options);
-    let message = message.map_err(|error| error.to_string())?;
-    json.end().map_err(|error| error.to_string())?;
-    message.transcode_to().map_err(|error| error.to_string())
+    on_stack_for(levels, || {
+        let options = DeserializeOptions::new().deny_unknown_fields(false);
+        let mut json = serde_json::Deserializer::from_slice(text);
+        json.disable_recursion_limit();
+        let descriptor = descriptor.clone();
+        let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options);
+        let message = message.map_err(|error| error.to_string())?;
+        json.end().map_err(|error| error.to_string())?;
+        message.transcode_to().map_err(|error| error.to_string())
+    })
 }
 
 /// Writes a message under the name of the version that `type_url` selects.
@@ -106,20 +124,25 @@ fn to_json<T: Message>(
     message: &T,
 ) -> Result<Vec<u8>, EncodeError> {
     let unwritable = |error: &dyn std::fmt::Display| EncodeError::Unwritable(error.to_string());
-    let (pool, name) = match ResourceType::from_type_url(type_url) {
-        Some((_, ApiVersion::V2)) => (descriptor::v2_pool(), v2),
-        _ => (descriptor::pool(), v3),
+    let (api, name) = match ResourceType::from_type_url(type_url) {
+        Some((_, ApiVersion::V2)) => (ApiVersion::V2, v2),
+        _ => (ApiVersion::V3, v3),
     };
-    let unknown = || EncodeError::UnknownType(name.to_owned());
-    let mut dynamic = DynamicMessage::new(pool.get_message_by_name(name).ok_or_else(unknown)?);
-    dynamic
-        .transcode_from(message)
-        .map_err(|error| unwritable(&error))?;
-    let mut json = serde_json::Serializer::new(Vec::new());
-    dynamic
-        .serialize_with_options(&mut json, &SerializeOptions::new())
-        .map_err(|error| unwritable(&error))?;
-    Ok(json.into_inner())
+    let schema =
+        schema::find_in(api, name).ok_or_else(|| EncodeError::UnknownType(name.to_owned()))?;
+    let value = Bytes::from(message.encode_to_vec());
+    // The writer descends into each `Any` that it knows, without a limit of its own.
+    let levels = depth::measure(schema, &value, MAX_DEPTH + CARRIERS);
+    let levels = levels.map_err(|deep| unwritable(&deep))?;
+    on_stack_for(levels, || {
+        let message = DynamicMessage::decode(schema.descriptor.clone(), value.clone());
+        let message = message.map_err(|error| unwritable(&error))?;
+        let mut json = serde_json::Serializer::new(Vec::new());
+        message
+            .serialize_with_options(&mut json, &SerializeOptions::new())
+            .map_err(|error| unwritable(&error))?;
+        Ok(json.into_inner())
+    })
 }
 
 #[cfg(test)]

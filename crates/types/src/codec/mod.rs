@@ -14,8 +14,9 @@
 //! | limit | reason |
 //! |---|---|
 //! | [`Options::max_bytes`] | a file is read into memory |
-//! | messages 100 deep, YAML 200, JSON 128 | the stack; clients decode no deeper |
-//! | 1,000,000 nodes from YAML aliases | alias bombs |
+//! | messages 100 deep, those in an `Any` included | the stack; clients decode no deeper |
+//! | nested lists and mappings of a text: 216 | the stack |
+//! | nodes from YAML aliases: 20,000, and 8 per byte of the document, but at most 1,000,000 | alias bombs |
 //! | 100 findings per document, 400 characters each | the size of logs |
 
 pub(crate) mod canonical;
@@ -31,7 +32,7 @@ mod tree;
 mod value;
 mod walk;
 
-pub use decode::{InvalidMessage, check, decode};
+pub use decode::{DepthError, InvalidMessage, check, check_depth, decode};
 pub use encode::{EncodeError, encode};
 pub use envelope::{
     RequestError, ResponseError, request_from_json, request_to_json, response_from_json,

@@ -11,7 +11,8 @@ use prost_reflect::{DynamicMessage, Value};
 
 use super::canonical;
 use super::resource::{Draft, Options, RESPONSE, ReadResult, WRAPPER, duration};
-use super::walk::{Context, MAX_DEPTH, too_deep};
+use super::walk::Context;
+use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, TooDeep, brackets};
 use crate::discovery;
 use crate::error::{self, Reason};
 use crate::path::{FieldPath, Step, key_text};
@@ -32,9 +33,32 @@ enum Bodies {
     Canonical,
 }
 
+/// How the messages in a file are read, and how many messages carry this one.
+#[derive(Clone, Copy)]
+struct Carried<'a> {
+    context: Context<'a>,
+    bodies: Bodies,
+    level: usize,
+}
+
+impl Carried<'_> {
+    /// Returns the same for the content of a message. A response in a wrapper in a response … has no other end.
+    fn inside(self) -> Result<Self, Reason> {
+        match self.level < MAX_DEPTH {
+            true => Ok(Self {
+                level: self.level + 1,
+                ..self
+            }),
+            false => Err(TooDeep::reason()),
+        }
+    }
+}
+
 /// Reads a file in text format.
 pub(super) fn read_text(text: &str, context: Context<'_>) -> ReadResult {
-    check_depth(text)?;
+    if brackets(text.as_bytes()) > MAX_BRACKETS {
+        return Err((TooDeep::reason(), None));
+    }
     let schema = find(text_message(text))?;
     // Only the descriptors of v2 know the content of a v2 `Any`.
     let in_v2 = || schema::find_in(ApiVersion::V2, schema.full_name());
@@ -45,8 +69,11 @@ pub(super) fn read_text(text: &str, context: Context<'_>) -> ReadResult {
         schema,
         &message,
         &mut FieldPath::default(),
-        context,
-        Bodies::Canonical,
+        Carried {
+            context,
+            bodies: Bodies::Canonical,
+            level: 0,
+        },
     )
     .map_err(|reason| (reason, None))
 }
@@ -86,30 +113,6 @@ fn mentions_v2(text: &str) -> bool {
     schemas.any(|schema| schema.api == ApiVersion::V2)
 }
 
-/// Limits the depth of the text, to protect the stack of the text-format parser.
-fn check_depth(text: &str) -> ReadResult<()> {
-    let (mut depth, mut quote, mut comment, mut escaped) = (0usize, None, false, false);
-    for byte in text.bytes() {
-        match (byte, quote) {
-            (b'\n', _) => (comment, escaped) = (false, false),
-            _ if comment => {}
-            (_, Some(_)) if escaped => escaped = false,
-            (b'\\', Some(_)) => escaped = true,
-            (b'"' | b'\'', Some(open)) if open == byte => quote = None,
-            (_, Some(_)) => {}
-            (b'"' | b'\'', None) => quote = Some(byte),
-            (b'#', None) => comment = true,
-            (b'{' | b'<' | b'[', None) => depth += 1,
-            (b'}' | b'>' | b']', None) => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > 2 * MAX_DEPTH {
-            return Err((too_deep(), None));
-        }
-    }
-    Ok(())
-}
-
 /// Reads a file in binary form.
 pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> ReadResult {
     let read = || {
@@ -124,8 +127,11 @@ pub(super) fn read_binary(bytes: &[u8], context: Context<'_>) -> ReadResult {
             schema,
             &message,
             &mut FieldPath::default(),
-            context,
-            Bodies::Verbatim,
+            Carried {
+                context,
+                bodies: Bodies::Verbatim,
+                level: 0,
+            },
         )
     };
     read().map_err(|reason| (reason, None))
@@ -139,15 +145,23 @@ pub(super) fn read_message(
 ) -> ReadResult<Draft> {
     let schema = find(full_name)?;
     let read = || {
+        let path = &mut FieldPath::default();
+        check_depth(schema, &bytes, path, context)?;
         let mut message = decode(schema, bytes)?;
         let mut value = Vec::new();
-        let path = &mut FieldPath::default();
         let draft = checked(schema, &message, Bytes::new(), path, context);
         canonical::normalise(schema, &mut message);
         canonical::encode(schema, &message, &mut value);
         Ok(draft.with_value(value.into()))
     };
     read().map_err(|reason| (reason, None))
+}
+
+/// Returns the levels of an encoded message; 0 if it is unknown or too deep, since nothing descends into it then.
+pub(super) fn levels(full_name: &str, value: &[u8]) -> usize {
+    let schema = schema::find(full_name);
+    let measured = schema.and_then(|schema| depth::measure(schema, value, MAX_DEPTH).ok());
+    measured.unwrap_or_default()
 }
 
 fn find(name: &str) -> ReadResult<&'static Message> {
@@ -164,8 +178,7 @@ fn drafts(
     schema: &'static Message,
     message: &DynamicMessage,
     path: &mut FieldPath,
-    context: Context<'_>,
-    bodies: Bodies,
+    carried: Carried<'_>,
 ) -> Result<Vec<Draft>, Reason> {
     match current_name(schema) {
         RESPONSE => {
@@ -182,18 +195,18 @@ fn drafts(
                 .enumerate()
             {
                 path.push(Step::Index(index));
-                found.extend(any_draft(any, path, context, bodies)?);
+                found.extend(any_draft(any, path, carried)?);
                 path.pop();
             }
             path.pop();
             Ok(found)
         }
-        ANY => any_draft(message, path, context, bodies),
-        WRAPPER => wrapped(message, path, context, bodies),
+        ANY => any_draft(message, path, carried),
+        WRAPPER => wrapped(message, path, carried),
         _ => {
             let mut value = Vec::new();
             canonical::encode(schema, message, &mut value);
-            Ok(vec![body(schema, value.into(), path, context, bodies)?])
+            Ok(vec![body(schema, value.into(), path, carried)?])
         }
     }
 }
@@ -201,8 +214,7 @@ fn drafts(
 fn any_draft(
     any: &DynamicMessage,
     path: &mut FieldPath,
-    context: Context<'_>,
-    bodies: Bodies,
+    carried: Carried<'_>,
 ) -> Result<Vec<Draft>, Reason> {
     let any: discovery::Any = any
         .transcode_to()
@@ -212,9 +224,22 @@ fn any_draft(
     match current_name(schema) {
         RESPONSE | WRAPPER | ANY => {
             let message = decode(schema, any.value)?;
-            drafts(schema, &message, path, context, bodies)
+            drafts(schema, &message, path, carried.inside()?)
         }
-        _ => Ok(vec![body(schema, any.value, path, context, bodies)?]),
+        _ => Ok(vec![body(schema, any.value, path, carried)?]),
+    }
+}
+
+/// Checks the depth of a resource at `path` before anything descends into it.
+fn check_depth(
+    schema: &'static Message,
+    value: &[u8],
+    path: &FieldPath,
+    context: Context<'_>,
+) -> Result<(), Reason> {
+    match depth::measure(schema, value, MAX_DEPTH) {
+        Ok(_) => Ok(()),
+        Err(deep) => Err(context.walk.stop_too_deep(path.clone(), deep)),
     }
 }
 
@@ -223,9 +248,12 @@ fn body(
     schema: &'static Message,
     value: Bytes,
     path: &mut FieldPath,
-    context: Context<'_>,
-    bodies: Bodies,
+    carried: Carried<'_>,
 ) -> Result<Draft, Reason> {
+    let Carried {
+        context, bodies, ..
+    } = carried;
+    check_depth(schema, &value, path, context)?;
     let (schema, value) = match canonical::bytes_to_current(schema, value, path, context.walk) {
         Ok(current) => current,
         Err((schema, value)) => {
@@ -246,8 +274,7 @@ fn body(
 fn wrapped(
     wrapper: &DynamicMessage,
     path: &mut FieldPath,
-    context: Context<'_>,
-    bodies: Bodies,
+    carried: Carried<'_>,
 ) -> Result<Vec<Draft>, Reason> {
     let field = |name: &str| {
         wrapper
@@ -263,7 +290,7 @@ fn wrapped(
         return Ok(Vec::new());
     };
     path.push(Step::Field("resource"));
-    let drafts = any_draft(any, path, context, bodies)?;
+    let drafts = any_draft(any, path, carried)?;
     path.pop();
     Ok(drafts
         .into_iter()

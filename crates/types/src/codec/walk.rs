@@ -6,12 +6,11 @@ use serde::de;
 
 use super::resource::{Draft, Options};
 use crate::ResourceType;
+use crate::depth::{MAX_DEPTH, TooDeep};
 use crate::error::Reason;
 use crate::name::canonical;
 use crate::path::{FieldPath, Step};
 
-/// Messages nest at most this deep: prost, and so every Rust client, decodes no deeper.
-pub(super) const MAX_DEPTH: usize = 100;
 /// Findings beyond this number are not reported: a document can repeat one error a million times.
 const MAX_FINDINGS: usize = 100;
 
@@ -59,7 +58,7 @@ impl Walk {
         inner: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         if self.depth.get() >= MAX_DEPTH {
-            return Err(self.stop(too_deep()));
+            return Err(self.stop(TooDeep::reason()));
         }
         self.depth.set(self.depth.get() + 1);
         let value = inner()?;
@@ -99,6 +98,14 @@ impl Walk {
         error
     }
 
+    /// Returns the reason for which reading ends at the message at `path`, which nests too deep.
+    pub(super) fn stop_too_deep(&self, mut path: FieldPath, deep: TooDeep) -> Reason {
+        deep.extend(&mut path);
+        *self.path.borrow_mut() = path;
+        *self.stopped.borrow_mut() = Some(TooDeep::reason());
+        TooDeep::reason()
+    }
+
     pub(super) fn path(&self) -> FieldPath {
         self.path.borrow().clone()
     }
@@ -127,11 +134,4 @@ impl Walk {
             self.stopped.into_inner(),
         )
     }
-}
-
-/// Returns the error for messages nested deeper than [`MAX_DEPTH`].
-pub(super) fn too_deep() -> Reason {
-    Reason::TooLarge(format!(
-        "messages are nested more than {MAX_DEPTH} levels deep"
-    ))
 }

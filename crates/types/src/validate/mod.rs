@@ -3,8 +3,10 @@
 //! Rules are compiled once per message type (`rule`). A check visits the fields that are set, and the few that must not be
 //! unset (`check`). It includes the message in an `Any`, if the descriptors know its type.
 
+use prost::Message as _;
 use prost_reflect::{DynamicMessage, ReflectMessage};
 
+use crate::depth::{self, MAX_DEPTH, TooDeep};
 use crate::path::FieldPath;
 use crate::schema;
 
@@ -28,13 +30,23 @@ pub struct Violation {
 }
 
 /// Checks a message of [`descriptor::pool`](crate::descriptor::pool), and the messages in it. Returns all violations; none
-/// for a message type that the descriptors do not have.
+/// for a message type that the descriptors do not have. A message that nests more than 100 levels deep has one violation.
 #[must_use]
 pub fn validate(message: &DynamicMessage) -> Vec<Violation> {
     let mut violations = Vec::new();
     let Some(schema) = schema::find(message.descriptor().full_name()) else {
         return violations;
     };
+    if let Err(deep) = depth::measure(schema, &message.encode_to_vec(), MAX_DEPTH) {
+        let mut path = FieldPath::default();
+        deep.extend(&mut path);
+        violations.push(Violation {
+            path: path.to_string(),
+            rule: TooDeep::reason().to_string(),
+            value: String::new(),
+        });
+        return violations;
+    }
     check(
         schema,
         message,

@@ -9,13 +9,12 @@ use prost_reflect::{EnumDescriptor, Kind};
 use thiserror::Error;
 
 use super::names::{successor, v2_name};
+use crate::depth::{MAX_DEPTH, TooDeep};
 use crate::discovery::Any;
 use crate::path::{FieldPath, Step};
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
 use crate::{ApiVersion, resource_type};
 
-/// Messages nest at most this deep: prost, and so every Rust client, decodes no deeper.
-const MAX_DEPTH: usize = 100;
 /// `ApiVersion.V3`, the same in both versions.
 const API_V3: u64 = 2;
 /// Fields that select the API version of further requests, see the front page of the module.
@@ -112,8 +111,8 @@ impl Rewriter<'_, '_> {
         mut input: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
-        if self.depth >= MAX_DEPTH {
-            let limit = format!("messages are nested more than {MAX_DEPTH} deep");
+        if self.depth > MAX_DEPTH {
+            let limit = TooDeep::reason().to_string();
             self.note(Incompatibility::Malformed(limit));
             return Ok(());
         }

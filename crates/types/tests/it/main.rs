@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checks;
+mod depth;
 mod descriptors;
 mod documents;
 mod limits;
