@@ -85,7 +85,7 @@ pub use rollback::OnNack;
 #[cfg(feature = "tls")]
 pub use security::TlsFiles;
 pub use security::{Security, SecurityError};
-pub use server::{BindError, Builder, Limits, Server};
+pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
 pub use store::dir::{self, DirStore};
 pub use store::{Demand, Finding, Origin, Severity, Store, Update, Wanted};
 pub use tonic::{Code, Status};

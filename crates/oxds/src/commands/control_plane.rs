@@ -123,6 +123,16 @@ impl ControlPlane {
         self.fetch_status(Request::get(STATUS)).await
     }
 
+    /// Fetches the page of the status that another one names as its next. Returns `None` if the control plane has none.
+    pub(crate) async fn status_page_at(&self, next: &str) -> Option<StatusPage> {
+        // Only pages of the status: the path comes from the control plane.
+        let is_status = next.starts_with(STATUS);
+        match is_status {
+            true => self.fetch_status(Request::get(next)).await,
+            false => None,
+        }
+    }
+
     /// Fetches the status page when it differs from `known`. Returns `None` if it did not change during
     /// `wait` (in whole seconds), or if there is no page any more.
     pub(crate) async fn next_status_page(

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use oxds_server::Limits;
+use oxds_server::{Config, Limits};
 
 use super::duration;
 
@@ -14,16 +14,37 @@ pub(super) struct LimitArgs {
     /// Maximum size of a request, in bytes [default: 64 MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_request_bytes: Option<NonZeroUsize>,
+    /// Maximum size of the node in a request, in bytes [default: 64 KiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_node_bytes: Option<NonZeroUsize>,
+    /// Maximum size of a node id, in bytes [default: 1 KiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_node_id_bytes: Option<NonZeroUsize>,
+    /// Maximum number of names that a stream may subscribe to per resource type [default: 200000]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_names: Option<NonZeroUsize>,
+    /// Maximum size of a name or type URL, in bytes [default: 4 KiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_name_bytes: Option<NonZeroUsize>,
+    /// Maximum number of resource types that a stream may subscribe to [default: 32]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
+    max_types: Option<NonZeroUsize>,
+    /// Memory that the calls of one connection may take, in bytes, as estimated [default: 256 MiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_connection_bytes: Option<NonZeroUsize>,
+    /// Memory that the calls of all clients may take, in bytes, as estimated [default: 1 GiB]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
+    max_client_bytes: Option<NonZeroUsize>,
     /// Maximum number of open connections [default: 100000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_connections: Option<NonZeroUsize>,
-    /// Maximum number of open discovery streams [default: 100000]
+    /// Maximum number of open streams [default: 100000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams: Option<NonZeroUsize>,
-    /// Maximum number of open discovery streams per client address [default: 20000]
+    /// Maximum number of open streams per client address [default: 20000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams_per_peer: Option<NonZeroUsize>,
-    /// Maximum number of concurrent calls per connection [default: 128]
+    /// Maximum number of concurrent calls per connection [default: 20000]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true)]
     max_streams_per_connection: Option<NonZeroU32>,
     /// Maximum number of requests per second that are read from one stream [default: 1000]
@@ -56,6 +77,13 @@ impl LimitArgs {
         let size = |option: Option<NonZeroUsize>| option.map(NonZeroUsize::get);
         let count = |option: Option<NonZeroU32>| option.map(NonZeroU32::get);
         set(&mut limits.message_bytes, size(self.max_request_bytes));
+        set(&mut limits.node_bytes, size(self.max_node_bytes));
+        set(&mut limits.node_id_bytes, size(self.max_node_id_bytes));
+        set(
+            &mut limits.connection_bytes,
+            size(self.max_connection_bytes),
+        );
+        set(&mut limits.client_bytes, size(self.max_client_bytes));
         set(&mut limits.connections, size(self.max_connections));
         set(&mut limits.streams, size(self.max_streams));
         set(
@@ -74,6 +102,18 @@ impl LimitArgs {
         set(&mut limits.poll_hold, self.poll_hold);
         set(&mut limits.poll_hold_max, self.poll_hold_max);
         limits
+    }
+}
+
+impl LimitArgs {
+    /// Returns the library's configuration of sessions with the options applied.
+    pub(super) fn sessions(&self) -> Config {
+        let mut config = Config::default();
+        let size = |option: Option<NonZeroUsize>| option.map(NonZeroUsize::get);
+        set(&mut config.max_names, size(self.max_names));
+        set(&mut config.max_name_len, size(self.max_name_bytes));
+        set(&mut config.max_types, size(self.max_types));
+        config
     }
 }
 

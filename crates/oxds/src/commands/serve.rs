@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oxds_server::{BindError, DirStore, FileSink, OnNack, Server};
+use oxds_server::{BindError, CsdsAccess, DirStore, FileSink, OnNack, Server};
 use tracing::info;
 
 use super::files;
@@ -74,6 +74,9 @@ pub(crate) struct Args {
     /// Number of nodes that may NACK a change before `rollback` rolls it back [default: 0]
     #[arg(long, value_name = "NODES", allow_negative_numbers = true)]
     nack_threshold: Option<usize>,
+    /// Clients that may read the state of all clients over CSDS, where no --authorize rule decides
+    #[arg(long, value_enum, default_value_t, value_name = "CLIENTS")]
+    csds: CsdsClients,
     /// Ignore fields that this version of the API does not have, instead of an error
     #[arg(long)]
     allow_unknown_fields: bool,
@@ -90,6 +93,27 @@ enum OnNackPolicy {
     Keep,
     /// Serve the last version that all clients accepted, until the file changes again
     Rollback,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum CsdsClients {
+    /// No client: there is no CSDS
+    Off,
+    /// Clients of this machine
+    #[default]
+    Local,
+    /// Every client that reaches the port
+    All,
+}
+
+impl From<CsdsClients> for CsdsAccess {
+    fn from(clients: CsdsClients) -> Self {
+        match clients {
+            CsdsClients::Off => Self::Off,
+            CsdsClients::Local => Self::Local,
+            CsdsClients::All => Self::All,
+        }
+    }
 }
 
 impl Args {
@@ -125,6 +149,8 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let server = Server::builder()
         .grpc(args.grpc)
         .http(args.http)
+        .config(args.limits.sessions())
+        .csds(args.csds.into())
         .identifier(replica())
         .security(security.clone())
         .limits(limits)

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tower_service::Service as _;
 
 use super::state::Admin;
-use super::status::StatusPage;
+use super::status::{StatusPage, StatusQuery};
 use crate::discovery::{deny_without_certificate, rest_router, wait_preferred};
 use crate::hooks::middleware;
 use crate::metrics;
@@ -30,9 +30,11 @@ pub(crate) async fn serve(ports: Ports, bound: Bound, admin: Arc<Admin>) {
     ports
         .accept(bound, |connection, socket, address| {
             let (router, called) = (router.clone(), connection.called());
+            // This port requests no certificates, so its clients have no identity.
+            let peer = Peer::new(address, None, &connection.server);
             let service = service_fn(move |mut request: Request<Incoming>| {
                 called.store(true, Ordering::Relaxed);
-                request.extensions_mut().insert(ConnectInfo(address));
+                request.extensions_mut().insert(peer.clone());
                 router.clone().call(request)
             });
             async move {
@@ -97,21 +99,30 @@ async fn ready(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str) {
 async fn status_for_clients(
     State(admin): State<Arc<Admin>>,
     Extension(peer): Extension<Peer>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
     match admin.context.may_inspect(&peer) {
-        Ok(()) => status_response(&admin, &headers).await,
+        Ok(()) => status_response(&admin, query, &headers).await,
         Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
     }
 }
 
-async fn status(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
-    status_response(&admin, &headers).await
+async fn status(
+    State(admin): State<Arc<Admin>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    status_response(&admin, query, &headers).await
 }
 
 /// Returns the status. A client that has the current one (`If-None-Match`) gets the next one, or 304 after the time that
 /// it is willing to wait (`Prefer: wait=N`).
-async fn status_response(admin: &Admin, headers: &HeaderMap) -> Response {
+async fn status_response(admin: &Admin, query: Option<String>, headers: &HeaderMap) -> Response {
+    let query = match StatusQuery::parse(query.as_deref().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+    };
     let server = &admin.context.server;
     let notifier = admin.context.cache.notifier();
     let quoted = |tag: &str| format!("\"{tag}\"");
@@ -127,5 +138,5 @@ async fn status_response(admin: &Admin, headers: &HeaderMap) -> Response {
     }
     // Before the status is read: a change in the meantime must lead to another tag.
     let tag = quoted(&notifier.tag());
-    ([(header::ETAG, tag)], Json(StatusPage::of(admin))).into_response()
+    ([(header::ETAG, tag)], Json(StatusPage::of(admin, &query))).into_response()
 }

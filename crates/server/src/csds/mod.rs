@@ -14,6 +14,7 @@
 //! Contents are shown only if the client is known to have exactly these, and never for secrets.
 
 mod matcher;
+mod rope;
 mod service;
 mod state;
 

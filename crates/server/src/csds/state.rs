@@ -5,19 +5,39 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use envoy_types::pb::envoy::admin::v3::{ClientResourceStatus, UpdateFailureState};
+use envoy_types::pb::envoy::service::status::v3::ConfigStatus;
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
-use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ConfigStatus};
-use envoy_types::pb::google::protobuf::{Any, Timestamp};
+use envoy_types::pb::google::protobuf::Timestamp;
 use oxds_core::rollback::RolledBack;
 use oxds_core::session::{ResourceStatus, TypeStatus};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
+use prost::Message as _;
 
 use super::matcher::ClientMatcher;
-use crate::discovery::Client as DiscoveryClient;
-use crate::discovery::Context;
+use super::rope::{Rope, field_len};
+use crate::discovery::{CallError, Client as DiscoveryClient, ClientCursor, Context};
+use crate::server::{Kept, Share};
+
+/// `ClientStatusResponse.config`.
+const CONFIG: u32 = 1;
+/// `ClientConfig.node`.
+const NODE: u32 = 1;
+/// `ClientConfig.generic_xds_configs`.
+const GENERIC_XDS_CONFIGS: u32 = 3;
+/// `GenericXdsConfig.xds_config`.
+const XDS_CONFIG: u32 = 4;
+/// `GenericXdsConfig.error_state`.
+const ERROR_STATE: u32 = 8;
+/// `UpdateFailureState.failed_configuration`.
+const FAILED_CONFIGURATION: u32 = 1;
+/// `Any.type_url`.
+const TYPE_URL: u32 = 1;
+/// `Any.value`.
+const VALUE: u32 = 2;
 
 /// The selection of a request: the clients, and whether to show contents.
 #[derive(Debug)]
@@ -30,42 +50,79 @@ pub(super) struct Selection {
 /// The key of a client: its node id, and its address unless it polls.
 type ClientKey = (String, Option<SocketAddr>);
 
-/// Returns every selected client, by node id.
-pub(super) fn clients(context: &Context, selection: &Selection) -> Vec<ClientConfig> {
-    let mut clients: BTreeMap<ClientKey, ClientConfig> = BTreeMap::new();
-    let now = context.server.clock.now();
+/// Returns every selected client, by node id, as an encoded `ClientStatusResponse`. Other tasks run between two clients.
+///
+/// # Errors
+/// The response takes more memory than the budget of the call has.
+pub(super) async fn clients(
+    context: &Context,
+    selection: &Selection,
+    share: &mut Share,
+) -> Result<Rope, CallError> {
+    let mut clients: BTreeMap<ClientKey, Rope> = BTreeMap::new();
     let rolled_back = context.rollback.rolled_back();
-    context
-        .clients
-        .each(&context.cache, |subscriber, snapshot| {
-            let Some(node) = subscriber.node else {
-                return;
-            };
-            let matchers = &selection.matchers;
-            if !matchers.is_empty() && !matchers.iter().any(|m| m.matches(node)) {
-                return;
-            }
-            let client = clients
-                .entry((node.id.clone(), subscriber.peer))
-                .or_insert_with(|| ClientConfig {
-                    node: Some(node.clone()),
-                    ..ClientConfig::default()
-                });
-            let state = ClientState {
-                subscriber,
+    let mut own = 0;
+    let mut position = Some(ClientCursor::default());
+    while let Some(after) = position {
+        let mut see = |client: &DiscoveryClient<'_>, snapshot: &Snapshot| {
+            own += add(
+                context,
+                selection,
+                &rolled_back,
+                client,
                 snapshot,
-                rolled_back: &rolled_back,
-                now,
-                with_contents: selection.with_contents,
-            };
-            let resource_types = subscriber.resource_types();
-            client.generic_xds_configs.extend(
-                resource_types
-                    .iter()
-                    .flat_map(|resource_type| state.resource_type(resource_type)),
+                &mut clients,
             );
-        });
-    clients.into_values().collect()
+        };
+        position = context.clients.see_next(&context.cache, after, &mut see);
+        share.set(Kept::Response, own)?;
+        tokio::task::yield_now().await;
+    }
+    let mut response = Rope::default();
+    for client in clients.into_values() {
+        response.message(CONFIG, client);
+    }
+    Ok(response)
+}
+
+/// Adds one stream, or one client that polls. Returns the bytes of memory that this takes.
+fn add(
+    context: &Context,
+    selection: &Selection,
+    rolled_back: &[RolledBack],
+    subscriber: &DiscoveryClient<'_>,
+    snapshot: &Snapshot,
+    clients: &mut BTreeMap<ClientKey, Rope>,
+) -> usize {
+    let Some(node) = subscriber.node else {
+        return 0;
+    };
+    let matchers = &selection.matchers;
+    if !matchers.is_empty() && !matchers.iter().any(|matcher| matcher.matches(node)) {
+        return 0;
+    }
+    let client = clients.entry((node.id.clone(), subscriber.peer));
+    let mut is_new = false;
+    let client = client.or_insert_with(|| {
+        is_new = true;
+        Rope::default()
+    });
+    let before = client.own();
+    if is_new {
+        client.header(NODE, node.encoded_len());
+        client.fields(node);
+    }
+    let state = ClientState {
+        subscriber,
+        snapshot,
+        rolled_back,
+        now: context.server.clock.now(),
+        with_contents: selection.with_contents,
+    };
+    for resource_type in subscriber.resource_types() {
+        state.resource_type(&resource_type, client);
+    }
+    client.own() - before
 }
 
 /// A client, the snapshot served to it, and the rollbacks, at one moment.
@@ -78,8 +135,8 @@ struct ClientState<'a> {
 }
 
 impl ClientState<'_> {
-    /// Returns the resources of a type that are served to the client or that it subscribes to.
-    fn resource_type(&self, status: &TypeStatus) -> Vec<GenericXdsConfig> {
+    /// Appends the resources of a type that are served to the client or that it subscribes to.
+    fn resource_type(&self, status: &TypeStatus, client: &mut Rope) {
         let served = self.snapshot.of_type_in(&status.resource_type, status.api);
         let collection = served.collection();
         let mut names: BTreeSet<Arc<str>> = self
@@ -94,8 +151,11 @@ impl ClientState<'_> {
                     .map(|resource| Arc::clone(resource.name())),
             );
         }
-        let resource = |name: &Arc<str>| self.resource(status, name, collection.get(name));
-        names.iter().filter_map(resource).collect()
+        for name in &names {
+            if let Some(resource) = self.resource(status, name, collection.get(name)) {
+                resource.append(client);
+            }
+        }
     }
 
     fn resource(
@@ -103,7 +163,7 @@ impl ClientState<'_> {
         resource_type: &TypeStatus,
         name: &str,
         served: Option<&Arc<Resource>>,
-    ) -> Option<GenericXdsConfig> {
+    ) -> Option<ShownResource> {
         let status = self
             .subscriber
             .resource(&resource_type.resource_type, name)?;
@@ -111,28 +171,33 @@ impl ClientState<'_> {
         // Contents of secrets must not leave the server other than to their clients (S-68, S-78).
         let shown = self.with_contents && resource_type.resource_type != ResourceType::SECRET;
         let contents = served.filter(|r| shown && status.acked == Some(r.version()));
-        let mut error_state = status.nacked.as_ref().map(|nacked| UpdateFailureState {
-            failed_configuration: served
-                .filter(|r| shown && r.version() == nacked.version)
-                .map(|r| any(r)),
-            last_update_attempt: Some(wall_clock(self.now, nacked.at)),
-            details: nacked.reason.to_string(),
-            version_info: nacked.version.to_string(),
+        let mut error = status.nacked.as_ref().map(|nacked| {
+            let failed = served.filter(|r| shown && r.version() == nacked.version);
+            let state = UpdateFailureState {
+                failed_configuration: None,
+                last_update_attempt: Some(wall_clock(self.now, nacked.at)),
+                details: nacked.reason.to_string(),
+                version_info: nacked.version.to_string(),
+            };
+            (state, failed.cloned())
         });
         // The client may have accepted the served version, but the store's version was rolled back.
         if let Some(rollback) = self.rollback(resource_type, name, served) {
             config_status = ConfigStatus::Error;
-            error_state = Some(rollback_state(rollback, shown, self.now));
+            let failed = shown.then(|| Arc::clone(&rollback.nacked));
+            error = Some((rollback_state(rollback, self.now), failed));
         }
-        Some(GenericXdsConfig {
-            type_url: resource_type.resource_type.type_url().to_owned(),
-            name: name.to_owned(),
-            version_info: status.acked.map(|v| v.to_string()).unwrap_or_default(),
-            xds_config: contents.map(|r| any(r)),
-            config_status: config_status.into(),
-            client_status: client_status.into(),
-            error_state,
-            ..GenericXdsConfig::default()
+        Some(ShownResource {
+            fields: GenericXdsConfig {
+                type_url: resource_type.resource_type.type_url().to_owned(),
+                name: name.to_owned(),
+                version_info: status.acked.map(|v| v.to_string()).unwrap_or_default(),
+                config_status: config_status.into(),
+                client_status: client_status.into(),
+                ..GenericXdsConfig::default()
+            },
+            contents: contents.cloned(),
+            error,
         })
     }
 
@@ -152,10 +217,56 @@ impl ClientState<'_> {
     }
 }
 
-fn rollback_state(rollback: &RolledBack, shown: bool, now: Instant) -> UpdateFailureState {
+/// A `GenericXdsConfig`: its fields without contents, and the resources that hold these.
+struct ShownResource {
+    fields: GenericXdsConfig,
+    contents: Option<Arc<Resource>>,
+    error: Option<(UpdateFailureState, Option<Arc<Resource>>)>,
+}
+
+impl ShownResource {
+    /// Appends the resource to its client. Its contents are not copied.
+    fn append(&self, client: &mut Rope) {
+        let error_len = self.error.as_ref().map(|(state, failed)| {
+            let failed = failed.as_deref();
+            state.encoded_len() + failed.map_or(0, |r| field_len(FAILED_CONFIGURATION, any_len(r)))
+        });
+        let contents = self.contents.as_deref();
+        let len = self.fields.encoded_len()
+            + contents.map_or(0, |r| field_len(XDS_CONFIG, any_len(r)))
+            + error_len.map_or(0, |len| field_len(ERROR_STATE, len));
+        client.header(GENERIC_XDS_CONFIGS, len);
+        client.fields(&self.fields);
+        if let Some(resource) = contents {
+            append_any(client, XDS_CONFIG, resource);
+        }
+        if let (Some((state, failed)), Some(len)) = (&self.error, error_len) {
+            client.header(ERROR_STATE, len);
+            client.fields(state);
+            if let Some(resource) = failed {
+                append_any(client, FAILED_CONFIGURATION, resource);
+            }
+        }
+    }
+}
+
+fn any_len(resource: &Resource) -> usize {
+    let type_url = resource.resource_type().type_url();
+    field_len(TYPE_URL, type_url.len()) + field_len(VALUE, resource.value().len())
+}
+
+/// Appends a resource as a field of type `Any`.
+fn append_any(rope: &mut Rope, field: u32, resource: &Resource) {
+    let type_url = resource.resource_type().type_url();
+    rope.header(field, any_len(resource));
+    rope.bytes(TYPE_URL, Bytes::copy_from_slice(type_url.as_bytes()));
+    rope.bytes(VALUE, resource.value());
+}
+
+fn rollback_state(rollback: &RolledBack, now: Instant) -> UpdateFailureState {
     let (good, nodes) = (rollback.last_good.version(), rollback.nacked_by.join(", "));
     UpdateFailureState {
-        failed_configuration: shown.then(|| any(&rollback.nacked)),
+        failed_configuration: None,
         last_update_attempt: Some(wall_clock(now, rollback.at)),
         details: format!(
             "rolled back to {good}, NACKed by {nodes}: {}",
@@ -178,13 +289,6 @@ fn statuses(
         (Some(_), None) => (ConfigStatus::Stale, Client::Requested),
         (None, None) if served.is_none() => (ConfigStatus::NotSent, Client::DoesNotExist),
         (None, None) => (ConfigStatus::NotSent, Client::Requested),
-    }
-}
-
-fn any(resource: &Resource) -> Any {
-    Any {
-        type_url: resource.resource_type().type_url().to_owned(),
-        value: resource.value().to_vec(),
     }
 }
 

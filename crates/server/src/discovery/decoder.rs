@@ -13,14 +13,14 @@ const KEEP: usize = 4 << 10;
 
 /// Collects the bytes of a body until they are a complete message.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     buffer: BytesMut,
     limit: usize,
 }
 
 impl Decoder {
     /// Returns a decoder that rejects messages of more than `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
             limit,
@@ -28,14 +28,14 @@ impl Decoder {
     }
 
     /// Adds the next bytes of the body.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Returns the next complete message, or `None` until it has arrived.
     ///
     /// Memory grows with the bytes that have arrived, not with the length in the prefix.
-    pub(super) fn next(&mut self) -> Result<Option<Bytes>, CallError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Bytes>, CallError> {
         let Some(&[flag, a, b, c, d]) = self.buffer.first_chunk::<PREFIX>() else {
             return Ok(None);
         };
@@ -57,8 +57,13 @@ impl Decoder {
         Ok(Some(message))
     }
 
+    /// Returns the bytes that the decoder keeps.
+    pub(crate) fn held(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Whether an incomplete message is left, which is an error at the end of the body.
-    pub(super) fn has_partial_message(&self) -> bool {
+    pub(crate) fn has_partial_message(&self) -> bool {
         !self.buffer.is_empty()
     }
 }

@@ -8,6 +8,7 @@ use tonic::{Code, Status};
 
 use crate::metrics::Metrics;
 use crate::security::Denied;
+use crate::server::OverBudget;
 
 /// Why the server ends a call: the client made a mistake, reached a limit, or is not allowed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -29,6 +30,12 @@ pub(crate) enum CallError {
     Malformed(#[from] prost::DecodeError),
     #[error(transparent)]
     Stream(#[from] StreamError),
+    #[error("node of {length} bytes: at most {limit} are allowed")]
+    NodeTooLong { length: usize, limit: usize },
+    #[error("node id of {length} bytes: at most {limit} are allowed")]
+    NodeIdTooLong { length: usize, limit: usize },
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     #[error("name too long in load report: at most {0} bytes are allowed")]
     ReportedNameTooLong(usize),
     #[error(transparent)]
@@ -59,6 +66,9 @@ impl CallError {
             Self::TooManyStreams(_)
             | Self::TooManyStreamsOfPeer { .. }
             | Self::MessageTooLong { .. }
+            | Self::NodeTooLong { .. }
+            | Self::NodeIdTooLong { .. }
+            | Self::OverBudget(_)
             | Self::Stream(StreamError::TooManyTypes { .. } | StreamError::TooManyNames { .. }) => {
                 Code::ResourceExhausted
             }
@@ -89,6 +99,9 @@ impl CallError {
             Self::TooManyStreamsOfPeer { .. } => "streams_per_peer",
             Self::NoRequest => "first_request",
             Self::MessageTooLong { .. } => "message_bytes",
+            Self::NodeTooLong { .. } => "node_bytes",
+            Self::NodeIdTooLong { .. } => "node_id_bytes",
+            Self::OverBudget(_) => "memory",
             Self::Stream(StreamError::TooManyTypes { .. }) => "kinds",
             Self::Stream(StreamError::TooManyNames { .. }) => "names",
             Self::Stream(StreamError::NameTooLong { .. } | StreamError::TypeUrlTooLong { .. })

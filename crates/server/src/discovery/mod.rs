@@ -13,6 +13,7 @@
 mod authorize;
 mod clients;
 mod context;
+pub(crate) mod cost;
 mod decoder;
 mod error;
 mod offer;
@@ -20,8 +21,11 @@ mod poll;
 mod service;
 mod stream;
 
-pub(crate) use clients::{Client, Clients, ReportedNack};
+pub(crate) use clients::{
+    Client, ClientCursor, Clients, OtherRegistration, PollKind, ReportedNack,
+};
 pub(crate) use context::Context;
+pub(crate) use decoder::Decoder;
 pub(crate) use error::{CallError, http_status};
 pub(crate) use poll::{deny_without_certificate, rest_router, wait_preferred};
 pub(crate) use service::DiscoveryService;

@@ -1,8 +1,8 @@
 //! The memory budget of load totals. Clients choose the names in their reports, so these must be bounded.
 
-/// The memory that all rows may take, in bytes: enough for 100,000 rows with one locality and one metric each, and a bound
+/// The memory that all rows may take, in bytes: enough for 50,000 rows with one locality and one metric each, and a bound
 /// for clients that invent names.
-const MAX_BYTES: usize = 512 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// The bytes that are still free.
 #[derive(Debug)]

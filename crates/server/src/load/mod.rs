@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::server::Clock;
 pub(crate) use service::LoadService;
+pub(crate) use totals::LoadKey;
 use totals::LoadTotals;
 pub use totals::{ClusterLoad, Counts, LocalityLoad, Metric};
 pub(crate) use v2::{LoadServiceV2, V2_PATH};
@@ -68,6 +69,22 @@ impl LoadReports {
     #[must_use]
     pub fn loads(&self) -> Vec<ClusterLoad> {
         self.0.totals.loads(self.now())
+    }
+
+    /// Returns up to `count` loads of selected nodes after the one with this key, and the key of the last one if there may
+    /// be more.
+    pub(crate) fn after(
+        &self,
+        after: Option<&LoadKey>,
+        count: usize,
+        selects: impl Fn(&str) -> bool,
+    ) -> (Vec<ClusterLoad>, Option<Option<LoadKey>>) {
+        self.0.totals.after(self.now(), after, count, selects)
+    }
+
+    /// Returns the number of loads.
+    pub(crate) fn count(&self) -> usize {
+        self.0.totals.count(self.now())
     }
 
     fn now(&self) -> Instant {

@@ -15,13 +15,14 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::{Duration as ProtoDuration, Node};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::{debug, warn};
 
 use super::LoadReports;
 use crate::cache::{Cache, Watcher};
-use crate::discovery::{CallError, Context};
-use crate::server::Peer;
+use crate::discovery::{CallError, Context, OtherRegistration, cost};
+use crate::server::{Kept, Peer, Share};
 
 /// The longest duration in protobuf, in seconds (`google/protobuf/duration.proto`).
 const MAX_SECONDS: i64 = 315_576_000_000;
@@ -46,9 +47,12 @@ impl LoadReportingService for LoadService {
         request: Request<Streaming<LoadStatsRequest>>,
     ) -> Result<Response<Self::StreamLoadStatsStream>, Status> {
         let peer = Peer::of(request.extensions())?;
+        let (server, streams) = (&self.context.server, &self.context.clients.streams);
+        let registration = streams
+            .register_other(peer.address.ip(), &server.limits)
+            .map_err(|error| error.status(&server.metrics))?;
         let stream = LoadStream {
             context: Arc::clone(&self.context),
-            peer,
             requests: request.into_inner(),
             watcher: None,
             memberships: None,
@@ -57,6 +61,9 @@ impl LoadReportingService for LoadService {
             node: None,
             deadline: Instant::now() + self.context.server.limits.first_request,
             sent: None,
+            share: peer.budgets.share(CancellationToken::new()),
+            _registration: registration,
+            peer,
             ended: false,
         };
         let responses = unfold(stream, |mut stream| async move {
@@ -90,6 +97,9 @@ struct LoadStream {
     /// The time by which the first request must arrive.
     deadline: Instant,
     sent: Option<ReportRequest>,
+    /// What the node costs.
+    share: Share,
+    _registration: OtherRegistration,
     ended: bool,
 }
 
@@ -144,6 +154,10 @@ impl LoadStream {
         // LRS API (`lrs.proto`): only the first request has a node (S-66). Authorization is checked for each request,
         // because rules may change meanwhile (S-78).
         let is_first = self.node.is_none();
+        if let Some(node) = &request.node {
+            self.keep(node)
+                .map_err(|error| error.status(&self.context.server.metrics))?;
+        }
         let node = self.node.get_or_insert(request.node.unwrap_or_default());
         let admitted = self.context.admit(&self.peer, Some(node));
         admitted.map_err(|denied| self.context.denied(denied))?;
@@ -166,6 +180,15 @@ impl LoadStream {
                     "load report dropped: too many clusters and names are reported"
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// Checks the size of a node, and counts what it costs.
+    fn keep(&mut self, node: &Node) -> Result<(), CallError> {
+        let bytes = cost::of_node(node, &self.context.server.limits)?;
+        if self.node.is_none() {
+            self.share.set(Kept::Node, bytes)?;
         }
         Ok(())
     }

@@ -65,6 +65,11 @@ impl Scrape {
                 clients.polls.len(server.clock.now()) as u64,
             ),
             (
+                "client_bytes",
+                "Estimated bytes that clients make the server keep",
+                server.budget.used() as u64,
+            ),
+            (
                 "withdrawn",
                 "Resources that are rolled back at present",
                 rollback.rolled_back().len() as u64,

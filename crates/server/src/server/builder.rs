@@ -8,7 +8,9 @@ use oxds_core::session::Config;
 use oxds_types::ResourceType;
 use tokio_util::sync::CancellationToken;
 
+use super::budget::Budget;
 use super::clock::Clock;
+use super::csds_access::CsdsAccess;
 use super::feed::{self, StartFeed};
 use super::limits::Limits;
 use super::listener::{BindError, bind};
@@ -33,6 +35,7 @@ pub struct Builder {
     cache: Cache,
     config: Config,
     limits: Limits,
+    csds: CsdsAccess,
     security: Security,
     hooks: Option<Arc<dyn AnyHooks>>,
     feed: Option<Box<StartFeed>>,
@@ -77,6 +80,13 @@ impl Builder {
     /// Sets the limits of connections and streams: sizes, counts, times.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the clients that CSDS answers. Default: those of this machine, or, with authorization rules, those that a rule
+    /// lets inspect others.
+    pub fn csds(mut self, access: CsdsAccess) -> Self {
+        self.csds = access;
         self
     }
 
@@ -133,13 +143,21 @@ impl Builder {
         let metrics = Arc::new(Metrics::new(self.config.own_types.clone()));
         let rollback = RollbackDriver::new(self.on_nack, self.cache.clone(), Arc::clone(&metrics));
         let config = Arc::new(self.config);
+        let budget = Budget::of_server(&self.limits);
         let context = Arc::new(Context {
-            clients: Clients::new(Arc::clone(&config), clock, self.cache.notifier()),
+            clients: Clients::new(
+                Arc::clone(&config),
+                clock,
+                self.cache.notifier(),
+                Arc::clone(&budget),
+            ),
             cache: self.cache,
             config,
             rollback,
             not_representable: NotRepresentableLog::default(),
             server: Arc::new(Shared {
+                budget: Arc::clone(&budget),
+                csds: self.csds,
                 limits: self.limits,
                 security: self.security,
                 hooks: self.hooks,

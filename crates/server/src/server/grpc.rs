@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use envoy_types::pb::envoy::service::load_stats::v3::load_reporting_service_server::LoadReportingServiceServer;
-use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_server::ClientStatusDiscoveryServiceServer;
 use http::Request;
 use hyper::body::Incoming;
 #[cfg(feature = "tls")]
@@ -29,7 +28,9 @@ use tower_service::Service as _;
 use tracing::debug;
 
 use super::connection::{Connection, Ports};
+use super::csds_access::CsdsAccess;
 use super::listener::Bound;
+use super::metered;
 use super::peer::Peer;
 use super::shared::Shared;
 use crate::admin::{Admin, beside_grpc};
@@ -41,6 +42,9 @@ use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
 /// Bytes per stream that HTTP/2 buffers for writing: two frames of the largest size keep the socket busy. More would be
 /// copied per stream, while responses that wait in the session share their bytes with other streams.
 const SEND_BUFFER: usize = 32 << 10;
+
+/// Bytes of a load report. Envoy reports a cluster in about a hundred bytes.
+const MAX_REPORT: usize = 16 << 20;
 
 /// The gRPC port: its routes, and the state that they need.
 pub(super) struct GrpcPort {
@@ -89,14 +93,20 @@ impl GrpcPort {
             context: Arc::clone(context),
             reports: self.load_reports.clone(),
         })
-        .max_decoding_message_size(context.server.limits.message_bytes);
-        let status = ClientStatusDiscoveryServiceServer::new(StatusService(Arc::clone(context)));
+        .max_decoding_message_size(context.server.limits.message_bytes.min(MAX_REPORT));
         let hooks = from_fn_with_state(Arc::clone(&context.server), middleware::run);
-        Router::new()
+        let meter = from_fn_with_state(Arc::clone(&context.server), metered::meter);
+        let router = Router::new()
             .route_service(&path_of(&loads), loads.clone())
             .route_service(V2_PATH, LoadServiceV2(loads))
-            .route_service(&path_of(&status), status)
-            .route_layer(hooks)
+            .route_layer(meter);
+        let router = match context.server.csds {
+            CsdsAccess::Off => router,
+            CsdsAccess::Local | CsdsAccess::All => {
+                router.route_service(StatusService::PATH, StatusService::new(context))
+            }
+        };
+        router.route_layer(hooks)
     }
 }
 
@@ -122,8 +132,8 @@ impl GrpcConnection {
         if let Some(acceptor) = self.connection.server.security.acceptor() {
             return Box::pin(self.run_tls(acceptor, socket, address)).await;
         }
-        let identity = None;
-        Box::pin(self.serve(socket, Peer { address, identity })).await;
+        let peer = Peer::new(address, None, &self.connection.server);
+        Box::pin(self.serve(socket, peer)).await;
     }
 
     #[cfg(feature = "tls")]
@@ -138,7 +148,7 @@ impl GrpcConnection {
         };
         let session = socket.get_ref().1;
         let identity = crate::security::Identity::of_peer(session).map(Arc::new);
-        let peer = Peer { address, identity };
+        let peer = Peer::new(address, identity, &self.connection.server);
         match crate::security::speaks_http_1(session) {
             true => Box::pin(self.serve_http1(socket, peer)).await,
             false => Box::pin(self.serve(socket, peer)).await,

@@ -8,13 +8,26 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of one request. A client that reconnects lists all its resources: 64 MiB are a million resources.
     pub message_bytes: usize,
+    /// Bytes of the node in a request, as encoded. Envoy's are 1 to 20 KiB: every client costs its node for as long as it is
+    /// connected, in memory several times the encoded size.
+    pub node_bytes: usize,
+    /// Bytes of `node.id`, which every log line and every status of the client has.
+    pub node_id_bytes: usize,
+    /// Estimated bytes that the calls of one connection may make the server keep: requests being received, nodes, names,
+    /// NACK texts, responses of CSDS. Over it, the call that needs the most ends with `RESOURCE_EXHAUSTED`. The default has
+    /// room for one request of the largest size, decoded.
+    pub connection_bytes: usize,
+    /// The same for all clients together. The default has room for 100,000 clients with 10 KiB each.
+    pub client_bytes: usize,
     /// Open connections per port. The server closes a connection beyond the limit.
     pub connections: usize,
-    /// Open discovery streams of the server.
+    /// Open streams of the server: discovery, load reports and CSDS.
     pub streams: usize,
-    /// Open discovery streams per IP address. Behind one address there may be a node with many clients, or many nodes.
+    /// Open streams per IP address. Behind one address there may be a node with many clients, or many nodes.
     pub streams_per_peer: usize,
-    /// Concurrent calls per connection (`SETTINGS_MAX_CONCURRENT_STREAMS`). A client needs one per xDS server.
+    /// Concurrent calls per connection (`SETTINGS_MAX_CONCURRENT_STREAMS`). gRPC's C-core shares one connection between all
+    /// targets of a process, with a stream for each, and a stream beyond this limit waits without an error. So the default
+    /// is that of `streams_per_peer`: peers are limited, and a connection has its budget of bytes.
     pub streams_per_connection: u32,
     /// Requests per second that the server reads from one stream. HTTP/2 flow control holds the rest back.
     pub request_rate: u32,
@@ -41,10 +54,14 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 64 << 20,
+            node_bytes: 64 << 10,
+            node_id_bytes: 1 << 10,
+            connection_bytes: 256 << 20,
+            client_bytes: 1 << 30,
             connections: 100_000,
             streams: 100_000,
             streams_per_peer: 20_000,
-            streams_per_connection: 128,
+            streams_per_connection: 20_000,
             request_rate: 1_000,
             request_burst: 20_000,
             first_request: Duration::from_secs(30),

@@ -6,21 +6,26 @@
 //!                                    └ HTTP port  listener ──▶ connection ──▶ admin
 //! ```
 
+mod budget;
 mod builder;
 mod clock;
 mod connection;
+mod csds_access;
 mod feed;
 mod grpc;
 mod limits;
 mod listener;
+mod metered;
 mod peer;
 mod run;
 mod services;
 mod shared;
 
+pub(crate) use budget::{Budget, Kept, OverBudget, Share};
 pub use builder::Builder;
 pub(crate) use clock::Clock;
 pub(crate) use connection::Ports;
+pub use csds_access::CsdsAccess;
 pub use limits::Limits;
 pub use listener::BindError;
 pub(crate) use listener::Bound;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use http::Extensions;
 use tonic::Status;
 
+use super::budget::Budgets;
+use super::shared::Shared;
 use crate::security::Identity;
 
 /// Address and identity of a client. The listener adds it to the extensions of every request.
@@ -15,9 +17,24 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// Names in the client certificate; `None` if the client sent no certificate.
     pub(crate) identity: Option<Arc<Identity>>,
+    /// Budgets of the connection.
+    pub(crate) budgets: Budgets,
 }
 
 impl Peer {
+    /// Returns the peer of a new connection.
+    pub(crate) fn new(
+        address: SocketAddr,
+        identity: Option<Arc<Identity>>,
+        server: &Shared,
+    ) -> Self {
+        Self {
+            address,
+            identity,
+            budgets: Budgets::of_connection(&server.budget, &server.limits),
+        }
+    }
+
     /// Returns the peer of a call.
     ///
     /// # Errors

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::budget::Budget;
 use super::clock::Clock;
+use super::csds_access::CsdsAccess;
 use super::limits::Limits;
 use crate::hooks::AnyHooks;
 use crate::metrics::Metrics;
@@ -16,6 +18,10 @@ use crate::security::Security;
 /// Discovery calls need more: see [`Context`](crate::discovery::Context).
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
+    /// Bytes that all clients make the server keep.
+    pub(crate) budget: Arc<Budget>,
+    /// Clients that CSDS answers.
+    pub(crate) csds: CsdsAccess,
     pub(crate) security: Security,
     pub(crate) hooks: Option<Arc<dyn AnyHooks>>,
     pub(crate) metrics: Arc<Metrics>,

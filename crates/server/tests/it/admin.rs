@@ -37,7 +37,11 @@ pub(crate) async fn json(address: SocketAddr) -> Value {
 }
 
 /// Requests the status page with this `If-None-Match` and `Prefer: wait`. Returns the HTTP status and the new ETag.
-async fn status_after(address: SocketAddr, tag: &str, seconds: u64) -> (StatusCode, String) {
+pub(crate) async fn status_after(
+    address: SocketAddr,
+    tag: &str,
+    seconds: u64,
+) -> (StatusCode, String) {
     let socket = TcpStream::connect(address).await.unwrap();
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await;
     let (mut sender, connection) = handshake.unwrap();

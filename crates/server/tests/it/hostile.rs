@@ -130,13 +130,32 @@ async fn s77_number_of_streams_is_limited() {
     serves(&server).await;
 }
 
-/// Given a flood of requests on one stream, then another stream is served meanwhile.
+/// Given three times as many requests on one stream as its burst allows, then the server reads the burst and what the rate
+/// adds, and no more, and another stream is served meanwhile.
 #[tokio::test]
-async fn s60_request_flood_does_not_starve_other_clients() {
-    let server = Running::with_clusters(&["a"]).await;
+async fn c5_request_flood_is_read_at_the_rate_after_the_burst() {
+    let mut limits = Limits::default();
+    (limits.request_rate, limits.request_burst) = (50, 1_000);
+    let burst = u64::from(limits.request_burst);
+    let server = Running::start(Server::builder().limits(limits.clone())).await;
+    server.cache.apply(upsert(&["a"]));
+    let begun = std::time::Instant::now();
     let flood = Stream::open(server.grpc, SOTW).await;
-    for _ in 0..20_000 {
+    for _ in 0..3 * burst {
         flood.send(&ask(CDS, &["a"]));
     }
+    until("the burst is read, and the stream waits", async || {
+        let waits = server.metric("oxds_throttled_total").await > 0;
+        (waits && server.metric("oxds_requests_total").await >= burst).then_some(())
+    })
+    .await;
     serves(&server).await;
+    let read = server.metric("oxds_requests_total").await;
+    // The rate, the request of the other stream, and its ACK.
+    let allowed = burst + u64::from(limits.request_rate) * (begun.elapsed().as_secs() + 1) + 2;
+    assert!(
+        (burst..=allowed).contains(&read),
+        "{read} of {} requests read, {allowed} allowed",
+        3 * burst
+    );
 }

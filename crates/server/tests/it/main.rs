@@ -6,6 +6,7 @@
 mod abuse;
 mod admin;
 mod ads;
+mod budgets;
 mod client;
 mod conformance;
 mod cost;

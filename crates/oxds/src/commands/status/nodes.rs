@@ -105,13 +105,33 @@ pub(super) struct StatusReport {
     pub(super) rollbacks: Vec<Rollback>,
     #[serde(default)]
     pub(super) store: StoreStatus,
+    /// The place of the page in the list of clients.
+    #[serde(default, skip_serializing)]
+    page: Page,
+}
+
+/// The place of a status page in the lists of clients and loads.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+struct Page {
+    /// Path of the next page.
+    next: Option<String>,
 }
 
 /// Fetches the current state of all clients.
 pub(super) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, Failure> {
     if let Some(page) = control_plane.status_page().await
-        && let Ok(report) = serde_json::from_slice::<StatusReport>(&page.body)
+        && let Ok(mut report) = serde_json::from_slice::<StatusReport>(&page.body)
     {
+        while let Some(next) = report.page.next.take() {
+            let page = control_plane.status_page_at(&next).await;
+            let more =
+                page.and_then(|page| serde_json::from_slice::<StatusReport>(&page.body).ok());
+            let more = more.ok_or_else(|| {
+                Failure::negative("the control plane ended while it listed its clients")
+            })?;
+            report.nodes.extend(more.nodes);
+            report.page = more.page;
+        }
         return Ok(report);
     }
     let clients = control_plane.client_status(true).await;
@@ -124,6 +144,7 @@ pub(super) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, 
         nodes: nodes.collect(),
         rollbacks: Vec::new(),
         store: StoreStatus::default(),
+        page: Page::default(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! `/status.json`: the state of the server, in a stable format. `docs/status-json.md` describes it.
 
 mod node;
+mod query;
 
 use std::sync::Arc;
 
@@ -12,10 +13,13 @@ use serde::Serialize;
 
 use super::state::Admin;
 use crate::cache::Cache;
+use crate::discovery::{Client, ClientCursor, Context};
 use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
 use crate::store::Finding;
 use node::{NodeStatus, seconds};
+use query::Position;
+pub(super) use query::StatusQuery;
 
 /// The content of the page.
 #[derive(Serialize)]
@@ -27,6 +31,15 @@ pub(super) struct StatusPage {
     rollbacks: Vec<RollbackStatus>,
     nodes: Vec<NodeStatus>,
     loads: Vec<ClusterLoad>,
+    page: PageStatus,
+}
+
+/// The place of this page in the lists of clients and loads.
+#[derive(Serialize)]
+struct PageStatus {
+    clients: usize,
+    loads: usize,
+    next: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -116,15 +129,12 @@ struct RollbackStatus {
 }
 
 impl StatusPage {
-    pub(super) fn of(admin: &Admin) -> Self {
+    pub(super) fn of(admin: &Admin, query: &StatusQuery) -> Self {
         let context = &admin.context;
         let now = context.server.clock.now();
         let snapshot = context.cache.snapshot();
         let withheld = not_representable::all(&context.cache);
-        let mut nodes = Vec::new();
-        context.clients.each(&context.cache, |client, served| {
-            nodes.push(NodeStatus::of(client, served, &context.cache, now));
-        });
+        let lists = Lists::of(admin, query, now);
         Self {
             server: ServerStatus {
                 version: env!("CARGO_PKG_VERSION"),
@@ -149,10 +159,75 @@ impl StatusPage {
                 .iter()
                 .map(|rolled_back| rollback(rolled_back, now))
                 .collect(),
-            nodes,
-            loads: admin.load_reports.loads(),
+            nodes: lists.nodes,
+            loads: lists.loads,
+            page: PageStatus {
+                clients: context.clients.streams.len() + context.clients.polls.len(now),
+                loads: admin.load_reports.count(),
+                next: lists.next.map(|position| query.next(&position)),
+            },
             snapshot: SnapshotStatus::of(&snapshot, &withheld),
         }
+    }
+}
+
+/// Bytes of the clients of a page. A client with many NACKs has megabytes of reasons.
+const MAX_PAGE: usize = 8 << 20;
+
+/// The clients and loads of a page.
+struct Lists {
+    nodes: Vec<NodeStatus>,
+    loads: Vec<ClusterLoad>,
+    /// Position of the next page; `None` at the end.
+    next: Option<Position>,
+}
+
+impl Lists {
+    fn of(admin: &Admin, query: &StatusQuery, now: Instant) -> Self {
+        let mut lists = Self {
+            nodes: Vec::new(),
+            loads: Vec::new(),
+            next: Some(query.after.clone()),
+        };
+        if let Position::Client(after) = &query.after {
+            lists.add_clients(&admin.context, query, after.clone(), now);
+        }
+        if let Some(Position::Load(after)) = lists.next.clone() {
+            let room = query.limit.saturating_sub(lists.nodes.len());
+            let selects = |node: &str| query.selects(node);
+            let (loads, last) = admin.load_reports.after(after.as_ref(), room, selects);
+            lists.loads = loads;
+            lists.next = last.map(|last| Position::Load(last.or_else(|| after.clone())));
+        }
+        lists
+    }
+
+    /// Adds clients until the page is full. Other pages have the loads, unless the list of clients ends here.
+    fn add_clients(
+        &mut self,
+        context: &Context,
+        query: &StatusQuery,
+        mut after: ClientCursor,
+        now: Instant,
+    ) {
+        let (nodes, mut bytes) = (&mut self.nodes, 0);
+        while nodes.len() < query.limit && bytes < MAX_PAGE {
+            let mut see = |client: &Client<'_>, served: &Snapshot| {
+                if query.selects(client.node.map_or("", |node| &node.id)) {
+                    let node = NodeStatus::of(client, served, &context.cache, now);
+                    bytes += node.bytes();
+                    nodes.push(node);
+                }
+            };
+            match context.clients.see_next(&context.cache, after, &mut see) {
+                Some(seen) => after = seen,
+                None => {
+                    self.next = Some(Position::Load(None));
+                    return;
+                }
+            }
+        }
+        self.next = Some(Position::Client(after));
     }
 }
 

@@ -46,7 +46,11 @@ struct NodeKind {
     nack: Option<NackStatus>,
     rejected: Vec<RejectedResource>,
     isolating: Option<IsolatingStatus>,
+    rejected_total: usize,
 }
+
+/// NACKed resources of a type that a page has. All may have the same reason, of several kilobytes.
+const MAX_REJECTED: usize = 100;
 
 /// A change that is not sent to the client yet (make-before-break).
 #[derive(Serialize)]
@@ -115,11 +119,27 @@ impl NodeStatus {
     }
 }
 
+impl NodeStatus {
+    /// Returns about as many bytes as the page has of the client.
+    pub(super) fn bytes(&self) -> usize {
+        const FIELDS: usize = 400;
+        let of_kind = |kind: &NodeKind| {
+            let rejected = kind.rejected.iter();
+            let rejected = rejected.map(|one| FIELDS + one.name.len() + one.reason.len());
+            let nack = kind.nack.as_ref().map_or(0, |nack| nack.reason.len());
+            FIELDS * (1 + kind.held_back.len()) + nack + rejected.sum::<usize>()
+        };
+        let kinds: usize = self.kinds.iter().map(of_kind).sum();
+        FIELDS + self.id.len() + self.cluster.len() + self.user_agent.len() + kinds
+    }
+}
+
 fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Instant) -> NodeKind {
     let progress = client.progress(&status.resource_type, snapshot);
     let rejections = client.nacked_resources(&status.resource_type);
     let rejected = rejections
         .iter()
+        .take(MAX_REJECTED)
         .map(|(name, r)| rejected(name, r, now))
         .collect();
     let suspects = client.suspects(&status.resource_type);
@@ -149,6 +169,7 @@ fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Inst
             rounds: isolating.rounds,
             names: suspects.iter().map(ToString::to_string).collect(),
         }),
+        rejected_total: rejections.len(),
     }
 }
 

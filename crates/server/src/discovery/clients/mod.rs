@@ -10,6 +10,6 @@ mod subscription;
 pub(crate) use client::Client;
 pub(crate) use nack::ReportedNack;
 pub(crate) use polls::{ClientPoll, HandledPoll, OpenPoll, PollKind, PollReport};
-pub(crate) use registry::Clients;
-pub(crate) use streams::{OpenStream, StreamRegistration, lock};
+pub(crate) use registry::{ClientCursor, Clients};
+pub(crate) use streams::{OpenStream, OtherRegistration, StreamRegistration, lock};
 pub(crate) use subscription::PollSubscription;

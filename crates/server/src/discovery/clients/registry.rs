@@ -6,11 +6,11 @@ use oxds_core::session::Config;
 use oxds_core::snapshot::Snapshot;
 
 use super::client::{Client, Sessions};
-use super::polls::PollClients;
-use super::streams::StreamRegistry;
+use super::polls::{PollClient, PollClients, PollKind};
+use super::streams::{OpenStream, StreamRegistry};
 use crate::cache::{Cache, ChangeNotifier};
 use crate::metrics::protocol_name;
-use crate::server::Clock;
+use crate::server::{Budget, Clock};
 
 /// All clients of a server.
 #[derive(Debug)]
@@ -21,10 +21,15 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn new(config: Arc<Config>, clock: Clock, notifier: &Arc<ChangeNotifier>) -> Self {
+    pub(crate) fn new(
+        config: Arc<Config>,
+        clock: Clock,
+        notifier: &Arc<ChangeNotifier>,
+        budget: Arc<Budget>,
+    ) -> Self {
         Self {
             streams: Arc::new(StreamRegistry::new(notifier)),
-            polls: PollClients::new(config),
+            polls: PollClients::new(config, budget),
             clock,
         }
     }
@@ -34,27 +39,78 @@ impl Clients {
     /// The session of the client is locked during the call.
     pub(crate) fn each(&self, cache: &Cache, mut see: impl FnMut(&Client<'_>, &Snapshot)) {
         for open in self.streams.list() {
-            let snapshot = open.view(cache).snapshot();
-            let session = open.session();
-            let client = Client {
-                peer: Some(open.peer.address),
-                protocol: protocol_name(open.protocol),
-                since: open.since,
-                node: session.node(),
-                sessions: Sessions::Stream(&session),
-            };
-            see(&client, &snapshot);
+            see_stream(cache, &open, &mut see);
         }
         self.polls
             .each(cache, self.clock.now(), |kind, polls, snapshot| {
-                let client = Client {
-                    peer: None,
-                    protocol: kind.as_str(),
-                    since: polls.since,
-                    node: Some(&polls.node),
-                    sessions: Sessions::Polls(polls.sessions().collect()),
-                };
-                see(&client, snapshot);
+                see_polls(kind, polls, snapshot, &mut see);
             });
     }
+
+    /// Calls `see` for the client after this position, in the order of [`each`](Self::each). Returns the position of that
+    /// client, or `None` without one. Clients that come and go meanwhile do not move others past the position.
+    pub(crate) fn see_next(
+        &self,
+        cache: &Cache,
+        after: ClientCursor,
+        see: &mut impl FnMut(&Client<'_>, &Snapshot),
+    ) -> Option<ClientCursor> {
+        let (streams_after, polls_after) = match after {
+            ClientCursor::Start => (Some(None), None),
+            ClientCursor::Stream(id) => (Some(Some(id)), None),
+            ClientCursor::Poll(id, kind) => (None, Some((id, kind))),
+        };
+        let next = streams_after.and_then(|after| self.streams.after(after, 1).pop());
+        if let Some((id, open)) = next {
+            see_stream(cache, &open, see);
+            return Some(ClientCursor::Stream(id));
+        }
+        let now = self.clock.now();
+        let polls = &self.polls;
+        let seen = polls.see_next(cache, now, polls_after, |kind, polls, snapshot| {
+            see_polls(kind, polls, snapshot, see);
+        });
+        seen.map(|(id, kind)| ClientCursor::Poll(id, kind))
+    }
+}
+
+/// A position in the list of all clients.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ClientCursor {
+    /// Before the first client.
+    #[default]
+    Start,
+    /// The stream with this number.
+    Stream(u64),
+    /// The poll client with this node id.
+    Poll(String, PollKind),
+}
+
+fn see_stream(cache: &Cache, open: &OpenStream, see: &mut impl FnMut(&Client<'_>, &Snapshot)) {
+    let snapshot = open.view(cache).snapshot();
+    let session = open.session();
+    let client = Client {
+        peer: Some(open.peer.address),
+        protocol: protocol_name(open.protocol),
+        since: open.since,
+        node: session.node(),
+        sessions: Sessions::Stream(&session),
+    };
+    see(&client, &snapshot);
+}
+
+fn see_polls(
+    kind: PollKind,
+    polls: &PollClient,
+    snapshot: &Snapshot,
+    see: &mut impl FnMut(&Client<'_>, &Snapshot),
+) {
+    let client = Client {
+        peer: None,
+        protocol: kind.as_str(),
+        since: polls.since,
+        node: Some(&polls.node),
+        sessions: Sessions::Polls(polls.sessions().collect()),
+    };
+    see(&client, snapshot);
 }

@@ -88,8 +88,53 @@ pub(crate) struct StreamRegistry {
 struct StreamEntries {
     next: u64,
     open: BTreeMap<u64, Arc<OpenStream>>,
+    /// Number of open streams that are not discovery: load reports and CSDS.
+    others: usize,
     /// Number of open streams per address.
     peers: HashMap<IpAddr, usize>,
+}
+
+impl StreamEntries {
+    /// Counts one more stream of an address.
+    ///
+    /// # Errors
+    /// The limit of the server or of the address is reached (S-77).
+    fn count(&mut self, peer: IpAddr, limits: &Limits) -> Result<(), CallError> {
+        if self.open.len() + self.others >= limits.streams {
+            return Err(CallError::TooManyStreams(limits.streams));
+        }
+        let limit = limits.streams_per_peer;
+        let of_peer = self.peers.entry(peer).or_default();
+        if *of_peer >= limit {
+            return Err(CallError::TooManyStreamsOfPeer { peer, limit });
+        }
+        *of_peer += 1;
+        Ok(())
+    }
+
+    fn discount(&mut self, peer: IpAddr) {
+        if let Entry::Occupied(mut of_peer) = self.peers.entry(peer) {
+            *of_peer.get_mut() -= 1;
+            if *of_peer.get() == 0 {
+                of_peer.remove();
+            }
+        }
+    }
+}
+
+/// Registration of an open stream that is not discovery; deregisters on drop.
+#[derive(Debug)]
+pub(crate) struct OtherRegistration {
+    registry: Arc<StreamRegistry>,
+    peer: IpAddr,
+}
+
+impl Drop for OtherRegistration {
+    fn drop(&mut self) {
+        let mut entries = lock(&self.registry.entries);
+        entries.others -= 1;
+        entries.discount(self.peer);
+    }
 }
 
 /// Registration of an open stream; deregisters on drop.
@@ -117,15 +162,7 @@ impl StreamRegistry {
         limits: &Limits,
     ) -> Result<StreamRegistration, CallError> {
         let mut entries = lock(&self.entries);
-        if entries.open.len() >= limits.streams {
-            return Err(CallError::TooManyStreams(limits.streams));
-        }
-        let (peer, limit) = (stream.peer.address.ip(), limits.streams_per_peer);
-        let of_peer = entries.peers.entry(peer).or_default();
-        if *of_peer >= limit {
-            return Err(CallError::TooManyStreamsOfPeer { peer, limit });
-        }
-        *of_peer += 1;
+        entries.count(stream.peer.address.ip(), limits)?;
         let id = entries.next;
         entries.next += 1;
         entries.open.insert(id, Arc::clone(stream));
@@ -137,8 +174,34 @@ impl StreamRegistry {
         })
     }
 
+    /// Registers a stream that is not discovery. It has no state here, and counts against the same limits.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register).
+    pub(crate) fn register_other(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        limits: &Limits,
+    ) -> Result<OtherRegistration, CallError> {
+        let mut entries = lock(&self.entries);
+        entries.count(peer, limits)?;
+        entries.others += 1;
+        Ok(OtherRegistration {
+            registry: Arc::clone(self),
+            peer,
+        })
+    }
+
     pub(crate) fn len(&self) -> usize {
         lock(&self.entries).open.len()
+    }
+
+    /// Returns up to `count` open streams after the one with number `after`, oldest first, with their numbers.
+    pub(crate) fn after(&self, after: Option<u64>, count: usize) -> Vec<(u64, Arc<OpenStream>)> {
+        let entries = lock(&self.entries);
+        let from = after.map_or(0, |after| after.saturating_add(1));
+        let streams = entries.open.range(from..).take(count);
+        streams.map(|(id, open)| (*id, Arc::clone(open))).collect()
     }
 
     /// Returns the open streams, oldest first.
@@ -161,12 +224,7 @@ impl Drop for StreamRegistration {
         let Some(stream) = entries.open.remove(&self.id) else {
             return;
         };
-        if let Entry::Occupied(mut of_peer) = entries.peers.entry(stream.peer.address.ip()) {
-            *of_peer.get_mut() -= 1;
-            if *of_peer.get() == 0 {
-                of_peer.remove();
-            }
-        }
+        entries.discount(stream.peer.address.ip());
         drop(entries);
         self.registry.notifier.notify();
     }

@@ -7,8 +7,10 @@ use std::task::{Context as TaskContext, Poll};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http_body::{Body as _, Frame};
 use oxds_core::session::Scope;
+use oxds_core::snapshot::Protocol;
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse};
 use prost::Message as _;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::body::Body;
 
@@ -16,11 +18,12 @@ use super::request::FetchRequest;
 use super::wait::{Polled, current, poll};
 use crate::discovery::clients::PollKind;
 use crate::discovery::context::Context;
+use crate::discovery::cost;
 use crate::discovery::decoder::Decoder;
 use crate::discovery::error::CallError;
 use crate::discovery::offer::Offer;
 use crate::hooks::{Call, CallObserver};
-use crate::server::Peer;
+use crate::server::{Kept, Peer, Share};
 
 /// Answers a call.
 ///
@@ -43,9 +46,13 @@ pub(crate) async fn answer(
         observer.map_err(|denied| CallError::from(denied).status(&server.metrics))?;
     let answered = async {
         let timeout = server.limits.first_request;
-        let message = tokio::time::timeout(timeout, read(context, requests))
+        let mut share = peer.budgets.share(CancellationToken::new());
+        let message = tokio::time::timeout(timeout, read(context, &mut share, requests))
             .await
             .map_err(|_| CallError::NoRequest)??;
+        if let Some(node) = &message.node {
+            share.set(Kept::Node, cost::of_node(node, &server.limits)?)?;
+        }
         let served = (resource_type, offer.api);
         let message = observer.single_request(served, message).await?;
         let (request, grant) = context.fetch_request(peer, PollKind::Fetch, served, message)?;
@@ -93,11 +100,18 @@ impl End {
     }
 }
 
-async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest, End> {
+async fn read(
+    context: &Context,
+    share: &mut Share,
+    mut requests: Body,
+) -> Result<DiscoveryRequest, End> {
     let mut decoder = Decoder::new(context.server.limits.message_bytes);
     loop {
         if let Some(message) = decoder.next()? {
             context.server.metrics.request();
+            let limits = &context.server.limits;
+            let decoded = cost::of_request(&message, Protocol::Sotw, limits)?;
+            share.set(Kept::Request, decoded)?;
             return Ok(DiscoveryRequest::decode(message)?);
         }
         let frame = std::future::poll_fn(|cx| Pin::new(&mut requests).poll_frame(cx)).await;
@@ -105,6 +119,7 @@ async fn read(context: &Context, mut requests: Body) -> Result<DiscoveryRequest,
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     decoder.push(&data);
+                    share.set(Kept::Request, decoder.held())?;
                 }
             }
             Some(Err(status)) => {

@@ -13,28 +13,30 @@
 //! | 408 | the body does not arrive in time |
 //! | 413 | the body, or the subscription in it, exceeds the limits |
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest as _, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
+use futures_util::StreamExt as _;
 use oxds_core::session::StreamError;
 use oxds_types::codec::{request_from_json, response_to_json};
+use oxds_types::discovery::DiscoveryRequest;
 use oxds_types::{ApiVersion, ResourceType};
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::wait::{self, Polled};
 use crate::discovery::clients::PollKind;
 use crate::discovery::context::Context;
+use crate::discovery::cost;
 use crate::discovery::error::{CallError, http_status};
 use crate::hooks::{Call, CallObserver};
-use crate::server::Peer;
+use crate::server::{Kept, Limits, Peer, Share};
 
 /// Returns a route for every resource type and API version with a REST path. Requests need a [`Peer`] extension.
 pub(crate) fn router(context: &Arc<Context>) -> Router {
@@ -50,7 +52,9 @@ pub(crate) fn router(context: &Arc<Context>) -> Router {
                          Extension(peer): Extension<Peer>,
                          request: Request| async move {
             let headers = request.headers().clone();
-            let body = match body(&context, request).await {
+            let end = CancellationToken::new();
+            let mut share = peer.budgets.share(end.clone());
+            let body = match body(&context, &mut share, &end, request).await {
                 Ok(body) => body,
                 Err(response) => return response,
             };
@@ -60,37 +64,75 @@ pub(crate) fn router(context: &Arc<Context>) -> Router {
                 headers,
                 identity: peer.names(),
             };
-            poll(&context, (&resource_type, api), &peer, call, &body).await
+            let polling = RestPoll {
+                served: (&resource_type, api),
+                peer: &peer,
+                share: &mut share,
+                body,
+            };
+            polling.run(&context, call).await
         };
         router.route(path, post(poll))
     });
-    let limit = context.server.limits.message_bytes;
-    router
-        .layer(DefaultBodyLimit::max(limit))
-        .with_state(Arc::clone(context))
+    router.with_state(Arc::clone(context))
 }
 
-/// Returns the body of a request.
+/// Returns the body of a request. The share then has what it takes to read it.
 ///
 /// # Errors
-/// The response, if the body is too long or does not arrive in time.
-async fn body(context: &Context, request: Request) -> Result<Bytes, Response> {
-    let timeout = context.server.limits.first_request;
-    let body = tokio::time::timeout(timeout, Bytes::from_request(request, &())).await;
-    let body = body.map_err(|_| {
-        let error = CallError::NoRequest;
-        context.server.metrics.refused(error.label());
-        (StatusCode::REQUEST_TIMEOUT, error.to_string()).into_response()
-    })?;
-    body.map_err(IntoResponse::into_response)
+/// The response, if the body is too long, takes too much memory or does not arrive in time.
+async fn body(
+    context: &Context,
+    share: &mut Share,
+    end: &CancellationToken,
+    request: Request,
+) -> Result<Vec<u8>, Response> {
+    let limits = &context.server.limits;
+    let collected = tokio::time::timeout(limits.first_request, collect(share, limits, request));
+    let collected = tokio::select! {
+        collected = collected => Some(collected.unwrap_or(Err(CallError::NoRequest))),
+        () = end.cancelled() => None,
+    };
+    // Ended because another call needed the memory.
+    let collected = collected.unwrap_or_else(|| {
+        let over = share.ended().map(CallError::OverBudget);
+        Err(over.unwrap_or(CallError::NoRequest))
+    });
+    let read = collected.and_then(|body| {
+        share.set(Kept::Request, body.len() + cost::of_json(&body, limits)?)?;
+        Ok(body)
+    });
+    read.map_err(|error| {
+        let (code, status) = http_error(context, &error);
+        (code, status.message().to_owned()).into_response()
+    })
+}
+
+/// Collects a body, and counts its bytes as they arrive.
+async fn collect(
+    share: &mut Share,
+    limits: &Limits,
+    request: Request,
+) -> Result<Vec<u8>, CallError> {
+    let (limit, mut collected) = (limits.message_bytes, Vec::new());
+    let mut body = request.into_body().into_data_stream();
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(|_| CallError::Truncated)?;
+        let length = collected.len() + chunk.len();
+        if length > limit {
+            return Err(CallError::MessageTooLong { length, limit });
+        }
+        collected.extend_from_slice(&chunk);
+        share.set(Kept::Request, collected.capacity())?;
+    }
+    Ok(collected)
 }
 
 /// Middleware of the HTTP port, which requests no certificates: denies polls if the server identifies clients by
 /// certificates (S-78).
 pub(crate) async fn deny_without_certificate(
     State(context): State<Arc<Context>>,
-    ConnectInfo(address): ConnectInfo<SocketAddr>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
     if context.server.security.tells_clients_apart() {
@@ -98,83 +140,97 @@ pub(crate) async fn deny_without_certificate(
         let text = "client certificate required: poll the gRPC port instead of the HTTP port";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
-    request.extensions_mut().insert(Peer {
-        address,
-        identity: None,
-    });
     next.run(request).await
 }
 
 /// An error as HTTP status for the client, and as gRPC status for the hooks.
 type HttpError = (StatusCode, Status);
 
-async fn poll(
-    context: &Context,
-    served: (&ResourceType, ApiVersion),
-    peer: &Peer,
-    call: Call,
-    body: &[u8],
-) -> Response {
-    let limits = &context.server.limits;
-    let hold = wait_preferred(&call.headers).unwrap_or(limits.poll_hold);
-    let hold = hold.min(limits.poll_hold_max);
-    let answered = match CallObserver::open(context.server.hooks.as_deref(), || call).await {
-        Ok(mut observer) => {
-            let answered = answer(context, served, peer, &mut observer, body, hold).await;
-            let status = answered.as_ref().err().map(|(_, status)| status);
-            observer.close(status.unwrap_or(&Status::ok("")));
-            answered
-        }
-        Err(denied) => Err(denied_by_hook(context, denied)),
-    };
-    answered.unwrap_or_else(|(code, status)| (code, status.message().to_owned()).into_response())
+/// One poll, with its body and what it keeps.
+struct RestPoll<'a> {
+    served: (&'a ResourceType, ApiVersion),
+    peer: &'a Peer,
+    share: &'a mut Share,
+    body: Vec<u8>,
 }
 
-async fn answer(
-    context: &Context,
-    served: (&ResourceType, ApiVersion),
-    peer: &Peer,
-    observer: &mut CallObserver,
-    body: &[u8],
-    hold: Duration,
-) -> Result<Response, HttpError> {
-    let by_hook = |denied| denied_by_hook(context, denied);
-    let by_error = |error: CallError| http_error(context, &error);
-    let message = request_from_json(body).map_err(|error| {
-        let status = Status::invalid_argument(error.to_string());
-        (StatusCode::BAD_REQUEST, status)
-    })?;
-    context.server.metrics.request();
-    let message = observer
-        .single_request(served, message)
-        .await
-        .map_err(by_hook)?;
-    let (request, grant) = context
-        .fetch_request(peer, PollKind::Rest, served, message)
-        .map_err(by_error)?;
-    let (resource_type, _) = served;
-    let polled = wait::poll(context, &request, hold)
-        .await
-        .map_err(by_error)?;
-    let confirmed = context.confirm(peer, &request, &grant);
-    confirmed.map_err(|denied| by_error(denied.into()))?;
-    match polled {
-        Polled::Response(response) => {
-            observer
-                .single_response(resource_type, &response)
-                .map_err(by_hook)?;
-            let json = response_to_json(&response).map_err(|error| {
-                tracing::error!(%resource_type, %error, "response not representable as JSON");
-                let status = Status::internal(error.to_string());
-                (StatusCode::INTERNAL_SERVER_ERROR, status)
-            })?;
-            Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+impl RestPoll<'_> {
+    async fn run(mut self, context: &Context, call: Call) -> Response {
+        let limits = &context.server.limits;
+        let hold = wait_preferred(&call.headers).unwrap_or(limits.poll_hold);
+        let hold = hold.min(limits.poll_hold_max);
+        let answered = match CallObserver::open(context.server.hooks.as_deref(), || call).await {
+            Ok(mut observer) => {
+                let answered = self.answer(context, &mut observer, hold).await;
+                let status = answered.as_ref().err().map(|(_, status)| status);
+                observer.close(status.unwrap_or(&Status::ok("")));
+                answered
+            }
+            Err(denied) => Err(denied_by_hook(context, denied)),
+        };
+        answered
+            .unwrap_or_else(|(code, status)| (code, status.message().to_owned()).into_response())
+    }
+
+    async fn answer(
+        &mut self,
+        context: &Context,
+        observer: &mut CallObserver,
+        hold: Duration,
+    ) -> Result<Response, HttpError> {
+        let (served, peer) = (self.served, self.peer);
+        let by_hook = |denied| denied_by_hook(context, denied);
+        let by_error = |error: CallError| http_error(context, &error);
+        let message = request_from_json(&self.body).map_err(|error| {
+            let status = Status::invalid_argument(error.to_string());
+            (StatusCode::BAD_REQUEST, status)
+        })?;
+        context.server.metrics.request();
+        self.keep(&message, &context.server.limits)
+            .map_err(by_error)?;
+        let message = observer
+            .single_request(served, message)
+            .await
+            .map_err(by_hook)?;
+        let (request, grant) = context
+            .fetch_request(peer, PollKind::Rest, served, message)
+            .map_err(by_error)?;
+        let (resource_type, _) = served;
+        let polled = wait::poll(context, &request, hold)
+            .await
+            .map_err(by_error)?;
+        let confirmed = context.confirm(peer, &request, &grant);
+        confirmed.map_err(|denied| by_error(denied.into()))?;
+        match polled {
+            Polled::Response(response) => {
+                observer
+                    .single_response(resource_type, &response)
+                    .map_err(by_hook)?;
+                let json = response_to_json(&response).map_err(|error| {
+                    tracing::error!(%resource_type, %error, "response not representable as JSON");
+                    let status = Status::internal(error.to_string());
+                    (StatusCode::INTERNAL_SERVER_ERROR, status)
+                })?;
+                Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response())
+            }
+            Polled::NotModified(_) => Ok(StatusCode::NOT_MODIFIED.into_response()),
+            Polled::NotLoaded => {
+                let status = Status::unavailable("no configuration loaded yet");
+                Err((StatusCode::NOT_FOUND, status))
+            }
         }
-        Polled::NotModified(_) => Ok(StatusCode::NOT_MODIFIED.into_response()),
-        Polled::NotLoaded => {
-            let status = Status::unavailable("no configuration loaded yet");
-            Err((StatusCode::NOT_FOUND, status))
+    }
+
+    /// Counts what the poll keeps while it waits, in place of its body.
+    fn keep(&mut self, message: &DiscoveryRequest, limits: &Limits) -> Result<(), CallError> {
+        self.body = Vec::new();
+        if let Some(node) = &message.node {
+            self.share.set(Kept::Node, cost::of_node(node, limits)?)?;
         }
+        self.share
+            .set(Kept::Names, cost::of_names(&message.resource_names))?;
+        self.share.set(Kept::Request, 0)?;
+        Ok(())
     }
 }
 
@@ -187,9 +243,13 @@ fn http_error(context: &Context, error: &CallError) -> HttpError {
     let status = error.status(&context.server.metrics);
     let code = match error {
         // RFC 9110, section 15.5.14: the content is larger than the server is willing to process.
-        CallError::Stream(StreamError::TooManyNames { .. } | StreamError::NameTooLong { .. }) => {
+        CallError::MessageTooLong { .. }
+        | CallError::NodeTooLong { .. }
+        | CallError::NodeIdTooLong { .. }
+        | CallError::Stream(StreamError::TooManyNames { .. } | StreamError::NameTooLong { .. }) => {
             StatusCode::PAYLOAD_TOO_LARGE
         }
+        CallError::NoRequest => StatusCode::REQUEST_TIMEOUT,
         _ => http_status(status.code()),
     };
     (code, status)

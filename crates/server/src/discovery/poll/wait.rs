@@ -93,7 +93,10 @@ fn note_answer(context: &Context, request: &FetchRequest, handled: &HandledPoll)
     let node = request.node.as_ref().map_or("", |node| &node.id);
     let now = context.server.clock.now();
     context.rollback.nacked(now, node, &handled.nacks);
-    context.cache.notifier().notify();
+    // A poll that repeats the last one changes nothing that readers of the status wait for.
+    if handled.is_new || !handled.events.is_empty() {
+        context.cache.notifier().notify();
+    }
 }
 
 /// Waits for the next response. Cancel-safe: a response that is due stays due until it is returned.

@@ -7,6 +7,7 @@ mod throttle;
 
 pub(crate) use body::StreamBody;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future as _;
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use oxds_core::session::{Frame, Request, Session};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
+use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -32,7 +34,7 @@ use super::offer::Offer;
 use crate::cache::Watcher;
 use crate::hooks::{Call, CallObserver, HookFuture};
 use crate::security::Denied;
-use crate::server::Peer;
+use crate::server::{Peer, Share};
 
 /// Messages that a stream handles before it yields to other streams of its thread (S-60: a request flood).
 const BATCH: usize = 32;
@@ -49,8 +51,12 @@ pub(crate) struct Stream {
     /// Whether the session has seen a loaded snapshot. From then on it must not change to another view.
     has_seen_snapshot: bool,
     observer: CallObserver,
-    /// Error of a hook, which ends the stream.
-    hook_error: Option<Status>,
+    /// Error of a hook or of a limit, which ends the stream.
+    failure: Option<CallError>,
+    /// What the stream keeps, against the budgets of its connection and the server.
+    share: Share,
+    /// Bytes of NACK texts by resource type.
+    nack_bytes: BTreeMap<ResourceType, usize>,
     /// Deadline of the first request; `None` once it has arrived.
     first_request: Option<Instant>,
     timer: Pin<Box<Sleep>>,
@@ -91,6 +97,7 @@ impl Stream {
         let now = server.clock.now();
         let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));
         let end = server.closing.child_token();
+        let share = peer.budgets.share(end.clone());
         let open = Arc::new(OpenStream::new(peer, protocol, now, end, session));
         let registration = context.clients.streams.register(&open, limits)?;
         server.metrics.stream_opened(protocol);
@@ -109,7 +116,9 @@ impl Stream {
             watching: None,
             has_seen_snapshot: false,
             observer: CallObserver::NONE,
-            hook_error: None,
+            failure: None,
+            share,
+            nack_bytes: BTreeMap::new(),
             first_request: Some(first_request),
             timer: Box::pin(tokio::time::sleep_until(server.clock.at(first_request))),
             end: Box::pin(open.end.clone().cancelled_owned()),
@@ -132,8 +141,8 @@ impl Stream {
     ) -> Poll<Status> {
         let mut status = ready!(self.run(cx, &mut transmit));
         self.handle_events();
-        if let Some(error) = self.hook_error.take() {
-            status = self.count(&CallError::from(error));
+        if let Some(error) = self.failure.take() {
+            status = self.count(&error);
         }
         self.observer.close(&status);
         debug!(stream = self.registration.id(), %status, "stream ended");
@@ -162,8 +171,9 @@ impl Stream {
         }
         for _ in 0..BATCH {
             self.transmit(transmit);
-            if let Some(error) = &self.hook_error {
-                return Poll::Ready(error.clone());
+            if let Some(error) = &self.failure {
+                // Counted once, where the stream ends.
+                return Poll::Ready(Status::unknown(error.to_string()));
             }
             if let Err(error) = ready!(self.poll_timer(cx)) {
                 return Poll::Ready(self.count(&error));
@@ -177,6 +187,8 @@ impl Stream {
     fn end_status(&self) -> Status {
         if self.context.server.closing.is_cancelled() {
             Status::unavailable("the server is shutting down")
+        } else if let Some(over) = self.share.ended() {
+            self.count(&over.into())
         } else {
             self.count(&CallError::Denied(Denied::Changed))
         }

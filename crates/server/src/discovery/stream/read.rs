@@ -14,7 +14,9 @@ use tonic::Status;
 use tracing::info;
 
 use super::{BATCH, Stream, Watching};
+use crate::discovery::cost;
 use crate::discovery::error::CallError;
+use crate::server::Kept;
 
 impl Stream {
     /// Passes every request that has arrived to the session, at the permitted rate. Ready when the stream ends.
@@ -35,6 +37,9 @@ impl Stream {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         self.input.decoder.push(&data);
+                        if let Err(error) = self.keep_input(0) {
+                            return Poll::Ready(self.count(&error));
+                        }
                     }
                 }
                 Some(Err(status)) => return Poll::Ready(Status::cancelled(status.to_string())),
@@ -57,8 +62,11 @@ impl Stream {
                 let Some(message) = self.input.decoder.next()? else {
                     return Poll::Ready(Ok(false));
                 };
-                let server = &self.context.server;
+                let server = Arc::clone(&self.context.server);
                 self.input.throttle.pass(server.clock.now());
+                let limits = &server.limits;
+                let decoded = cost::of_request(&message, self.open.protocol, limits)?;
+                self.keep_input(decoded)?;
                 let mut request = self.decode(message)?;
                 server.metrics.request();
                 let is_first = self.first_request.take().is_some();
@@ -107,11 +115,16 @@ impl Stream {
     fn handle(&mut self, mut request: Request) -> Result<(), CallError> {
         self.observer.request(&request)?;
         self.context.permit(&self.open, &mut request)?;
-        let now = self.context.server.clock.now();
+        let server = Arc::clone(&self.context.server);
+        let now = server.clock.now();
         let mut session = self.open.session();
+        let versions = versions_of(&request);
+        self.share.set(Kept::Versions, versions)?;
         session.handle_request(now, request)?;
         if self.watching.is_none() {
             let node = session.node();
+            let bytes = cost::of_node(node.unwrap_or(&Node::default()), &server.limits)?;
+            self.share.set(Kept::Node, bytes)?;
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
             let stream = self.registration.id();
@@ -127,7 +140,27 @@ impl Stream {
             });
         }
         drop(session);
+        // The request is used up; from here on its names count.
+        self.keep_input(0)?;
         self.handle_events();
         Ok(())
+    }
+
+    /// Counts the bytes of requests that have arrived, and those of the request that is being handled.
+    fn keep_input(&mut self, decoded: usize) -> Result<(), CallError> {
+        let bytes = self.input.decoder.held() + decoded;
+        Ok(self.share.set(Kept::Request, bytes)?)
+    }
+}
+
+/// Returns the bytes of the versions that a client claims to have. The session keeps them until it answers.
+fn versions_of(request: &Request) -> usize {
+    match request {
+        Request::Sotw(_) => 0,
+        Request::Delta(request) => {
+            let versions = request.initial_resource_versions.iter();
+            let cost = |(name, version): (&String, &String)| 256 + name.len() + version.len();
+            versions.map(cost).sum()
+        }
     }
 }

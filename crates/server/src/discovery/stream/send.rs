@@ -1,14 +1,17 @@
 //! The response side of a stream: transmits responses, and handles the events of the session.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::session::{Event, Frame};
-use oxds_types::ApiVersion;
+use oxds_core::session::{Event, Frame, Session};
+use oxds_types::{ApiVersion, ResourceType};
 use tracing::{debug, warn};
 
 use super::Stream;
 use crate::discovery::clients::ReportedNack;
+use crate::discovery::cost;
 use crate::hooks::SentResponse;
+use crate::server::{Kept, OverBudget, Share};
 
 impl Stream {
     /// Transmits all responses that the session has for the current snapshot.
@@ -37,7 +40,7 @@ impl Stream {
                     bytes: out.frame.len(),
                 };
                 if let Err(error) = self.observer.response(&sent) {
-                    self.hook_error = Some(error);
+                    self.failure = Some(error.into());
                     return;
                 }
                 if out.api == ApiVersion::V2 {
@@ -48,6 +51,8 @@ impl Stream {
             }
             drop(session);
             if sent_any {
+                // The first answer of a type uses up the versions that the client claimed. Fewer bytes never exceed a budget.
+                let _ = self.share.set(Kept::Versions, 0);
                 self.context.cache.notifier().notify();
             }
             let revision = snapshot.revision();
@@ -70,7 +75,10 @@ impl Stream {
             any = true;
             server.metrics.event(&event);
             if let Err(error) = self.observer.event(&event) {
-                self.hook_error.get_or_insert(error);
+                self.failure.get_or_insert(error.into());
+            }
+            if let Err(over) = keep(&mut self.share, &mut self.nack_bytes, &session, &event) {
+                self.failure.get_or_insert(over.into());
             }
             log(stream, &event);
             nacks.extend(ReportedNack::of_event(&session, &event));
@@ -99,6 +107,35 @@ impl Stream {
             self.context.cache.notifier().notify();
         }
         watches_more
+    }
+}
+
+/// Counts what the session keeps since an event: names of the subscription, and texts of NACKs.
+fn keep(
+    share: &mut Share,
+    nacks: &mut BTreeMap<ResourceType, usize>,
+    session: &Session,
+    event: &Event,
+) -> Result<(), OverBudget> {
+    let names = share.get(Kept::Names);
+    match event {
+        Event::Watched(_, added) => share.set(Kept::Names, names + cost::of_interests(added)),
+        Event::Unwatched(_, removed) => {
+            let left = names.saturating_sub(cost::of_interests(removed));
+            share.set(Kept::Names, left)
+        }
+        Event::Nacked { resource_type, .. } | Event::Acked { resource_type, .. } => {
+            let is_nack = matches!(event, Event::Nacked { .. });
+            if !is_nack && !nacks.contains_key(resource_type) {
+                return Ok(());
+            }
+            match cost::of_nacks(session, resource_type) {
+                0 => drop(nacks.remove(resource_type)),
+                bytes => drop(nacks.insert(resource_type.clone(), bytes)),
+            }
+            share.set(Kept::Nacks, nacks.values().sum())
+        }
+        _ => Ok(()),
     }
 }
 

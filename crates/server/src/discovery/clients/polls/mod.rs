@@ -15,6 +15,7 @@ mod session;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,11 +24,14 @@ use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DiscoveryResponse, Node};
+use tokio_util::sync::CancellationToken;
 
 use super::nack::ReportedNack;
 use super::streams::lock;
 use super::subscription::PollSubscription;
 use crate::cache::{Cache, View};
+use crate::discovery::cost;
+use crate::server::{Budget, Kept, Share};
 pub(crate) use session::PollReport;
 use session::{MAX_IDLE, PollSession};
 
@@ -72,6 +76,8 @@ pub(crate) struct ClientPoll<'a> {
 #[derive(Debug)]
 pub(crate) struct PollClients {
     config: Arc<Config>,
+    /// Nobody's connection owns a poll client, so it counts against the budget of the server.
+    budget: Arc<Budget>,
     clients: Mutex<PollEntries>,
 }
 
@@ -92,6 +98,10 @@ pub(super) struct PollClient {
     /// View of the node, which `sessions` have seen.
     view: Arc<View>,
     sessions: BTreeMap<SessionKey, PollSession>,
+    /// What node and subscriptions cost.
+    share: Share,
+    /// Whether the budget has no room for the client. It is answered, and then removed.
+    is_over_budget: bool,
 }
 
 /// Resource type and canonical names of a subscription.
@@ -113,12 +123,15 @@ pub(crate) struct HandledPoll {
     /// The ACK or the NACK of the last response, if there is one.
     pub(crate) events: Vec<Event>,
     pub(crate) nacks: Vec<ReportedNack>,
+    /// Whether the client, or its subscription, is new.
+    pub(crate) is_new: bool,
 }
 
 impl PollClients {
-    pub(crate) fn new(config: Arc<Config>) -> Self {
+    pub(crate) fn new(config: Arc<Config>, budget: Arc<Budget>) -> Self {
         Self {
             config,
+            budget,
             clients: Mutex::default(),
         }
     }
@@ -154,6 +167,8 @@ impl PollClients {
                 last_poll: now,
                 view: Arc::clone(poll.view),
                 sessions: BTreeMap::new(),
+                share: self.budget.share(CancellationToken::new()),
+                is_over_budget: false,
             }))
         };
         let Some(node) = poll.node.filter(|node| !node.id.is_empty()) else {
@@ -168,7 +183,11 @@ impl PollClients {
             return Arc::clone(known);
         }
         let client = new();
-        if entries.clients.len() < MAX_CLIENTS {
+        let fits = lock(&client)
+            .share
+            .set(Kept::Node, cost::node_bytes(node))
+            .is_ok();
+        if fits && entries.clients.len() < MAX_CLIENTS {
             entries.clients.insert(key, Arc::clone(&client));
         }
         client
@@ -188,6 +207,29 @@ impl PollClients {
             client.end_subscriptions(now);
             see(kind, &client, &view.snapshot());
         }
+    }
+
+    /// Calls `see` for the client after this key, and returns its key.
+    pub(super) fn see_next(
+        &self,
+        cache: &Cache,
+        now: Instant,
+        after: Option<(String, PollKind)>,
+        see: impl FnOnce(PollKind, &PollClient, &Snapshot),
+    ) -> Option<(String, PollKind)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = lock(&self.clients);
+        let mut next = entries.clients.range((from, Bound::Unbounded));
+        let (key, client) = next.next()?;
+        let (key, client) = (key.clone(), Arc::clone(client));
+        // A client is locked while it is answered, and the registry must not wait for that.
+        drop(entries);
+        let mut client = lock(&client);
+        let view = cache.view(&client.node);
+        client.follow(&view, &self.config, now);
+        client.end_subscriptions(now);
+        see(key.1, &client, &view.snapshot());
+        Some(key)
     }
 
     /// Returns the clients that poll, by node id and kind.
@@ -213,7 +255,10 @@ impl PollEntries {
     fn sweep(&mut self, now: Instant) {
         self.swept = now;
         self.clients.retain(|_, client| match client.try_lock() {
-            Ok(client) => now.saturating_since(client.last_poll) < MAX_IDLE,
+            Ok(client) => {
+                let is_over_budget = client.is_over_budget || client.share.ended().is_some();
+                now.saturating_since(client.last_poll) < MAX_IDLE && !is_over_budget
+            }
             // A locked client is being answered. A poisoned one is as it was before the panic.
             Err(_) => Arc::strong_count(client) > 1,
         });
@@ -270,7 +315,8 @@ impl PollClient {
     ) -> (u64, HandledPoll) {
         let key = subscription.key();
         let known = self.sessions.get(&key);
-        if known.is_none_or(|known| known.subscription != *subscription) {
+        let is_new = known.is_none_or(|known| known.subscription != *subscription);
+        if is_new {
             self.begin(subscription, report, config, now);
         }
         let Some(session) = self.sessions.get_mut(&key) else {
@@ -278,7 +324,12 @@ impl PollClient {
         };
         let events = session.handle_request(now, report, config);
         let nacks = session.reported_nacks(&events);
-        (session.turn(), HandledPoll { events, nacks })
+        let handled = HandledPoll {
+            events,
+            nacks,
+            is_new,
+        };
+        (session.turn(), handled)
     }
 
     /// Opens a session for a subscription. Those of the same type that share a name with it end.
@@ -298,9 +349,13 @@ impl PollClient {
             let oldest = oldest.map(|(key, _)| key.clone());
             oldest.map(|key| self.sessions.remove(&key));
         }
+        let key = subscription.key();
+        let names = self.sessions.keys().chain([&key]);
+        let names = names.map(|(_, names)| cost::of_names(names)).sum();
+        self.is_over_budget |= self.share.set(Kept::Names, names).is_err();
         let session = PollSession::new(subscription.clone(), report.version, config, now);
         if let Some(session) = session {
-            self.sessions.insert(subscription.key(), session);
+            self.sessions.insert(key, session);
         }
     }
 

@@ -6,6 +6,7 @@ use oxds_types::discovery::Status;
 use oxds_types::{ApiVersion, Version};
 
 use super::*;
+use crate::server::Limits;
 
 fn at(seconds: u64) -> Instant {
     Instant::from_epoch(Duration::from_secs(seconds))
@@ -40,7 +41,7 @@ impl PollFixture {
     fn new() -> Self {
         Self {
             cache: Cache::new(),
-            polls: PollClients::new(Arc::default()),
+            polls: PollClients::new(Arc::default(), Budget::of_server(&Limits::default())),
             node: Node {
                 id: "n".into(),
                 ..Node::default()
