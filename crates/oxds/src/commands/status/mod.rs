@@ -229,6 +229,7 @@ mod tests {
             store: StoreStatus {
                 findings: vec![finding],
             },
+            ..StatusReport::default()
         };
         assert_eq!(
             table(&report),

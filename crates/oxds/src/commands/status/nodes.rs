@@ -107,14 +107,14 @@ pub(super) struct StatusReport {
     pub(super) store: StoreStatus,
     /// The place of the page in the list of clients.
     #[serde(default, skip_serializing)]
-    page: Page,
+    pub(super) page: Page,
 }
 
 /// The place of a status page in the lists of clients and loads.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-struct Page {
+pub(super) struct Page {
     /// Path of the next page.
-    next: Option<String>,
+    pub(super) next: Option<String>,
 }
 
 /// Fetches the current state of all clients.
