@@ -5,6 +5,8 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use oxds_types::text;
+
 use crate::exit::Failure;
 
 /// Writer of results to stdout, until the reader closes it.
@@ -45,8 +47,8 @@ impl Output {
 
     /// Writes a value as pretty JSON, and a line end.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).map_err(Failure::negative)?;
-        self.line(&text)
+        let json = serde_json::to_string_pretty(value).map_err(Failure::negative)?;
+        self.line(&text::json(json))
     }
 
     /// Writes a value as YAML.

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
+use oxds_types::text;
 use terminal_size::{Width, terminal_size};
 
-/// Makes untrusted text safe for one line of a terminal: line breaks become spaces, control characters
-/// become U+FFFD.
+/// Makes untrusted text safe for one line of a terminal: white space and line breaks become single spaces, and characters that
+/// are not shown as themselves are escaped.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
-    let safe = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    words.join(" ").chars().map(safe).collect()
+    text::line(&words.join(" ")).into_owned()
 }
 
 /// Rows below a head, in columns as wide as their widest cell. The last column is not padded.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::ResourceType;
-use crate::text::clip;
+use crate::text::{Escaping, clip};
 use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
 
@@ -143,6 +143,9 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        // Names of files and fields, and values, come from outside.
+        let mut f = Escaping::line(f);
         if let Some(file) = &self.file {
             write!(f, "{}:", file.display())?;
             if let Some(position) = self.position {
@@ -158,7 +161,7 @@ impl fmt::Display for Error {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
         }
-        self.reason.fmt(f)
+        write!(f, "{}", self.reason)
     }
 }
 

@@ -30,6 +30,7 @@
 //! | [`settings`] | small YAML files of settings |
 //! | `pem` (a feature) | certificates and keys in PEM files |
 //! | [`error`] | findings about files, with positions |
+//! | [`text`] | text from outside, made safe for logs and terminals |
 //! | [`Glob`] | patterns for names |
 //!
 //! ```
@@ -75,7 +76,7 @@ mod request_size;
 pub mod resource_type;
 mod schema;
 pub mod settings;
-mod text;
+pub mod text;
 pub mod validate;
 pub mod version;
 pub mod version_map;

@@ -1,7 +1,8 @@
 //! State of a control plane's store, from its status page.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
+use oxds_types::text::Escaping;
 use serde::{Deserialize, Serialize};
 
 use super::control_plane::StatusPage;
@@ -47,6 +48,7 @@ impl StoreStatus {
 /// Prints one line in the format that editors parse: `file:line:column: error: path: message`.
 impl fmt::Display for StoreFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = Escaping::line(f);
         write!(f, "{}:", self.file)?;
         for number in [self.line, self.column].into_iter().flatten() {
             write!(f, "{number}:")?;

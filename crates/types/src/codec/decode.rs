@@ -88,6 +88,21 @@ pub fn decode(
     report.finish()
 }
 
+/// Returns whether a file has no content but white space, comments and document markers. An empty list is content.
+#[must_use]
+pub fn is_blank(format: Format, bytes: &[u8]) -> bool {
+    let blank = |is_blank: fn(&str) -> bool| std::str::from_utf8(bytes).is_ok_and(is_blank);
+    match format {
+        Format::Binary => bytes.is_empty(),
+        Format::Yaml => blank(|text| yaml_documents(text).next().is_none()),
+        Format::Json => blank(|text| text.trim().is_empty()),
+        Format::Text => blank(|text| {
+            let mut lines = text.lines().map(str::trim);
+            lines.all(|line| line.is_empty() || line.starts_with('#'))
+        }),
+    }
+}
+
 /// Validates a message that a program made, and encodes it canonically: equal messages become equal bytes.
 ///
 /// `envoy-types` encodes map entries in an order that differs from process to process. Here they are sorted, also inside

@@ -32,7 +32,7 @@ mod tree;
 mod value;
 mod walk;
 
-pub use decode::{DepthError, InvalidMessage, check, check_depth, decode};
+pub use decode::{DepthError, InvalidMessage, check, check_depth, decode, is_blank};
 pub use encode::{EncodeError, encode};
 pub use envelope::{
     RequestError, ResponseError, request_from_json, request_to_json, response_from_json,
