@@ -1,8 +1,11 @@
 //! Exit codes and errors of commands. The codes are documented in `docs/cli.md` and in `oxds --help`.
 
 use std::fmt::Display;
-use std::io::Write as _;
 use std::process::ExitCode;
+
+use oxds_types::text;
+
+use crate::log;
 
 /// Result of a command, as an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +72,10 @@ impl Failure {
 
     /// Prints the error on stderr, in the format of clap's errors.
     pub(crate) fn report(&self) {
-        let mut stderr = std::io::stderr().lock();
-        // If stderr is closed, no reader can get the message.
-        let _ = writeln!(stderr, "error: {}", self.message);
+        let mut report = format!("error: {}\n", text::lines(&self.message));
         if let Some(hint) = &self.hint {
-            let _ = writeln!(stderr, "\n  tip: {hint}");
+            report += &format!("\n  tip: {hint}\n");
         }
+        log::write(&report);
     }
 }

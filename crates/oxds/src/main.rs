@@ -27,11 +27,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(exit) => return exit.into(),
     };
-    match cli.run() {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            failure.report();
-            failure.exit.into()
-        }
-    }
+    let exit = cli.run().unwrap_or_else(|failure| {
+        failure.report();
+        failure.exit
+    });
+    log::flush();
+    exit.into()
 }

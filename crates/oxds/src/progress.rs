@@ -1,11 +1,13 @@
 //! Progress of long work, on a terminal.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use oxds_server::dir::Progress;
+
+use crate::log;
 
 /// Smallest number of files for which progress is shown: fewer are read too fast to see it.
 const MIN_FILES: usize = 1_000;
@@ -35,15 +37,11 @@ fn draw_until(label: &str, ended: &Receiver<()>) {
     let mut wait = DELAY;
     // Nothing is sent: the loop ends when the sender is dropped.
     while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "\r\x1b[K{label}, {} s", began.elapsed().as_secs());
-        let _ = stderr.flush();
+        log::write(&format!("\r\x1b[K{label}, {} s", began.elapsed().as_secs()));
         wait = EVERY;
     }
     if wait == EVERY {
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "\r\x1b[K");
-        let _ = stderr.flush();
+        log::write("\r\x1b[K");
     }
 }
 
@@ -65,18 +63,14 @@ pub(crate) fn on_terminal() -> Option<Progress> {
             drawn.try_lock().ok()
         };
         let Some(mut drawn) = drawn else { return };
-        let mut stderr = std::io::stderr().lock();
-        // An error of stderr loses only the progress line.
         if done == total {
-            let _ = write!(stderr, "\r\x1b[K");
+            log::write("\r\x1b[K");
         } else if drawn.is_none_or(|at| at.elapsed() >= EVERY) {
             *drawn = Some(Instant::now());
             let percent = done.saturating_mul(100) / total;
-            let _ = write!(
-                stderr,
+            log::write(&format!(
                 "\r\x1b[Kreading {done} of {total} files, {percent} %"
-            );
+            ));
         }
-        let _ = stderr.flush();
     }))
 }
