@@ -87,7 +87,9 @@ pub use security::TlsFiles;
 pub use security::{Security, SecurityError};
 pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
 pub use store::dir::{self, DirStore};
-pub use store::{Demand, Finding, Origin, Severity, Store, Update, Wanted};
+pub use store::{
+    Demand, Finding, FindingCounts, Origin, Reporter, Severity, Store, Update, Wanted,
+};
 pub use tonic::{Code, Status};
 
 // Types of the signatures above, so that a program needs no other crate of oxds.

@@ -8,12 +8,14 @@ use crate::exit::Failure;
 /// Creates the folder `out`. Fails if `out` and `dir` contain each other: the written files would be read
 /// again, or overwrite the source.
 pub(super) fn prepare(dir: &Path, out: &Path) -> Result<(), Failure> {
-    let unusable = |error: io::Error| {
-        let out = out.display();
-        Failure::usage(format_args!("--files: cannot write to {out}: {error}"))
-    };
-    let served = resolved(dir).map_err(unusable)?;
-    let written = resolved(out).map_err(unusable)?;
+    check(dir, out)?;
+    std::fs::create_dir_all(out).map_err(|error| unusable(out, &error))
+}
+
+/// Checks that the folder `out` could be written to, and creates nothing.
+pub(super) fn check(dir: &Path, out: &Path) -> Result<(), Failure> {
+    let served = resolved(dir).map_err(|error| unusable(out, &error))?;
+    let written = resolved(out).map_err(|error| unusable(out, &error))?;
     if served.starts_with(&written) || written.starts_with(&served) {
         let (dir, out) = (dir.display(), out.display());
         let failure = Failure::usage(format_args!(
@@ -21,7 +23,15 @@ pub(super) fn prepare(dir: &Path, out: &Path) -> Result<(), Failure> {
         ));
         return Err(failure.hint("choose a folder beside the served one"));
     }
-    std::fs::create_dir_all(out).map_err(unusable)
+    if out.exists() && !out.is_dir() {
+        return Err(unusable(out, &io::ErrorKind::NotADirectory.into()));
+    }
+    Ok(())
+}
+
+fn unusable(out: &Path, error: &io::Error) -> Failure {
+    let out = out.display();
+    Failure::usage(format_args!("--files: cannot write to {out}: {error}"))
 }
 
 /// Returns the absolute path with the links of its existing part resolved.

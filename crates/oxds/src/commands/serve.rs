@@ -14,6 +14,7 @@ use super::limits::LimitArgs;
 use super::server_security::SecurityArgs;
 use super::{dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
+use crate::log;
 use crate::output::Output;
 use crate::signals::{self, StopSignals};
 
@@ -28,8 +29,8 @@ Examples:
 
 When the ports are open it prints one address per line: `grpc 127.0.0.1:18000`, `http 127.0.0.1:18001`.
 
-A saved file is served within a tenth of a second. Files that are saved together are served together. \
-An invalid file changes nothing: its last valid content stays served, and the error is in the log, in \
+A saved file is served within a tenth of a second. Files that are saved within --quiet of each other are \
+served together; to switch many files at once, let DIR be a symbolic link and turn it over. An invalid file changes nothing: its last valid content stays served, and the error is in the log, in \
 /status.json and in /metrics, with file and line, until it is fixed.
 
 With --tls-client-ca clients need a certificate, and --authorize sets the nodes that they may use:
@@ -59,9 +60,15 @@ pub(crate) struct Args {
     /// Address for people and Prometheus: /status.json, /metrics, /healthz, /readyz
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18001", value_parser = socket)]
     http: SocketAddr,
-    /// Treat references to missing resources as errors instead of warnings
+    /// Keep serving the last content of a file if a change would lead to a reference to a missing resource
     #[arg(long)]
     strict: bool,
+    /// Let a file that becomes empty remove its resources, instead of an error
+    #[arg(long)]
+    allow_empty: bool,
+    /// Time without a change of a file after which changes are read together
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = duration)]
+    quiet: Duration,
     /// Also write the served resources to this folder, for clients that read files: cds.json, eds/NAME.json, …
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
@@ -85,6 +92,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     limits: LimitArgs,
 }
+
+/// Time for threads that work on files to end, after the server has ended.
+const ABANDON: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum OnNackPolicy {
@@ -131,12 +141,18 @@ impl Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
-    runtime()?.block_on(serve(args))
+    let runtime = runtime()?;
+    let exit = runtime.block_on(serve(args));
+    // A thread may be blocked by a file system that does not respond; the process does not wait for it.
+    runtime.shutdown_timeout(ABANDON);
+    exit
 }
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
     let on_nack = args.on_nack()?;
-    let options = dir_options(args.allow_unknown_fields, args.strict);
+    let mut options = dir_options(args.allow_unknown_fields, args.strict);
+    options.allow_empty = args.allow_empty;
+    options.quiet = args.quiet;
     let store = DirStore::open(&args.dir, options).map_err(|error| unreadable(&error))?;
     if let Some(out) = &args.files {
         files::prepare(&args.dir, out)?;
@@ -155,13 +171,15 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .security(security.clone())
         .limits(limits)
         .on_nack(on_nack)
+        .lost_log_lines(log::lost_lines())
         .store(store)
         .bind()
         .await
         .map_err(|error| unbound(&error, args.http))?;
 
     if let Some(folder) = args.files {
-        tokio::spawn(FileSink::new(server.cache(), folder).run());
+        let sink = FileSink::new(server.cache(), folder).report_to(server.reporter("files"));
+        tokio::spawn(sink.run());
     }
     let mut output = Output::new();
     output.line(&format!("grpc {}", server.grpc_addr()))?;

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use oxds_server::dir::{self, Report};
-use oxds_server::{Finding, Severity};
+use oxds_server::{FileSink, Finding, Severity};
+use oxds_types::text;
 use serde::Serialize;
 
-use super::{Format, dir_options, unreadable};
+use super::{Format, dir_options, files, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -17,6 +18,7 @@ Examples:
   oxds validate ./config
   oxds validate ./config --strict                    # in CI: warnings fail, too
   oxds validate ./config --format json | jq -r '.findings[].file'
+  oxds validate ./config --files /run/xds            # as for `serve --files`
 
 It checks syntax, field names and types, the rules of the API (`validate.rules`), duplicate names, and \
 references to missing routes, clusters and endpoints. A finding starts with one line that editors \
@@ -38,6 +40,9 @@ pub(crate) struct Args {
     /// Ignore fields that this version of the API does not have, instead of an error
     #[arg(long)]
     allow_unknown_fields: bool,
+    /// Also check that `serve --files` could write the resources to this folder; writes nothing
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
     /// Format of the findings on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -45,24 +50,36 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let options = dir_options(args.allow_unknown_fields, args.strict);
-    let report = dir::load(&args.dir, &options).map_err(|error| unreadable(&error))?;
+    let mut report = dir::load(&args.dir, &options).map_err(|error| unreadable(&error))?;
+    if let Some(out) = &args.files {
+        files::check(&args.dir, out)?;
+        let findings = FileSink::check(out, report.of_all_nodes());
+        report.findings.extend(findings);
+    }
     let mut output = Output::new();
     match args.format {
-        Format::Text => output.write(&text(&report))?,
+        Format::Text => output.write(&as_text(&report))?,
         Format::Json => output.json(&JsonReport::of(&report))?,
     }
-    let bad = report.count(Severity::Error) > 0 || args.strict && !report.findings.is_empty();
+    let count = |severity| report.count(severity);
+    let bad = count(Severity::Error) > 0 || args.strict && count(Severity::Warning) > 0;
     Ok(if bad { Exit::Negative } else { Exit::Success })
 }
 
 /// Returns the findings, each with its lines of the file, and a line of counts.
-fn text(report: &Report) -> String {
-    let mut text = String::new();
+fn as_text(report: &Report) -> String {
+    let mut out = String::new();
     for finding in &report.findings {
-        text += &format!("{finding}\n");
+        out += &format!("{finding}\n");
         if let Some(snippet) = &finding.snippet {
-            text += &format!("{}\n", snippet.trim_end());
+            out += &format!("{}\n", text::lines(snippet.trim_end()));
         }
+    }
+    if report.more_findings.total() > 0 {
+        out += &format!(
+            "{} more findings are not shown\n",
+            report.more_findings.total()
+        );
     }
     let counts: Vec<_> = count_by_type(report)
         .into_iter()
@@ -73,14 +90,14 @@ fn text(report: &Report) -> String {
     } else {
         format!(" ({})", counts.join(", "))
     };
-    text += &format!(
+    out += &format!(
         "{}, {}{counts}: {}, {}\n",
         counted(report.files, "file"),
         counted(report.resources.len(), "resource"),
         counted(report.count(Severity::Error), "error"),
         counted(report.count(Severity::Warning), "warning"),
     );
-    text
+    out
 }
 
 fn counted(count: usize, noun: &str) -> String {

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::support::{Serve, cluster, command, folder, oxds};
+use crate::support::{Serve, TIMEOUT, cluster, command, folder, oxds};
 
 #[test]
 fn printed_addresses_accept_requests() {
@@ -27,8 +29,7 @@ fn s79_sigterm_and_sigint_exit_with_0() {
     }
 }
 
-/// Given a folder that is a symbolic link. When the link gets another target, the system reports no event, because no
-/// file of the old target changed. SIGHUP reads the new target, and later changes there are followed.
+/// Given a folder that is a symbolic link, when the link gets another target, then it is followed. SIGHUP reads all files again.
 #[test]
 fn s79_sighup_reloads_the_folder() {
     let dir = folder(&[("1/a.yaml", &cluster("a")), ("2/a.yaml", "nonsense")]);
@@ -41,11 +42,23 @@ fn s79_sighup_reloads_the_folder() {
     let server = Serve::start(&dir.path().join("config"));
     server.shows("/readyz", "200 OK");
     link_to("2");
-    assert!(server.page("/status.json").contains("\"findings\":[]"));
-    server.signal("HUP");
     server.shows("/status.json", "config/a.yaml");
     fs::write(dir.path().join("2/a.yaml"), cluster("b")).expect("written");
     server.shows("/status.json", "\"findings\":[]");
+    let updates = |server: &Serve| {
+        let page = server.page("/metrics");
+        let line = page
+            .lines()
+            .find(|line| line.starts_with("oxds_store_updates_total"));
+        line.expect("the metric").to_owned()
+    };
+    let before = updates(&server);
+    server.signal("HUP");
+    let end = Instant::now() + TIMEOUT;
+    while updates(&server) == before {
+        assert!(Instant::now() < end, "nothing was read again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     server.signal("TERM");
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");
@@ -142,4 +155,183 @@ fn log_format_json_prints_json_lines() {
         );
     }
     assert!(log.lines().count() >= 2, "{log}");
+}
+
+/// Returns the command that serves a folder on free ports.
+fn serve(dir: &std::path::Path) -> Command {
+    let mut command = command(["serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    command.arg(dir);
+    command
+}
+
+/// Given stderr on a full disk, then clients are served, lost lines are counted, and SIGTERM ends with 0.
+#[test]
+fn b10_full_stderr_does_not_end_service() {
+    let Ok(full) = fs::File::options().write(true).open("/dev/full") else {
+        return;
+    };
+    let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", "nonsense")]);
+    let mut serve = serve(dir.path());
+    serve.env("RUST_LOG", "info,a=b=c");
+    let server = Serve::with_stderr(&mut serve, Stdio::from(full));
+    server.shows("/readyz", "200 OK");
+    server.shows("/status.json", "b.yaml");
+    let lost = "oxds_log_lines_lost_total 0";
+    let end = Instant::now() + TIMEOUT;
+    while server.page("/metrics").contains(lost) {
+        assert!(Instant::now() < end, "no line is counted as lost");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.signal("TERM");
+    assert_eq!(server.end().0, Some(0));
+}
+
+/// Given a reader of stderr that is gone, then clients are served, and SIGTERM ends with 0.
+#[test]
+fn b10_vanished_stderr_reader_does_not_end_service() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let mut server = Serve::of(&mut serve(dir.path()));
+    server.close_stderr();
+    fs::write(dir.path().join("a.yaml"), "nonsense").expect("written");
+    server.shows("/status.json", "a.yaml");
+    server.shows("/readyz", "200 OK");
+    server.signal("TERM");
+    assert_eq!(server.end().0, Some(0));
+}
+
+/// Given a pipe as stderr without a reader, when more is logged than it takes, then clients are served, and SIGTERM ends with 0.
+#[test]
+fn b10_unread_stderr_does_not_stop_service() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    // Findings of names that are long: 300 of them are more than a pipe holds.
+    for i in 0..300 {
+        let file = dir.path().join(format!("{i}-{}.yaml", "x".repeat(200)));
+        fs::write(file, format!("name: {}\n", "y".repeat(200))).expect("written");
+    }
+    let server = Serve::of(&mut serve(dir.path()));
+    server.shows("/status.json", "299-xxx");
+    server.shows("/readyz", "200 OK");
+    server.signal("TERM");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0));
+    assert!(
+        log.len() >= 60_000,
+        "the pipe was full: {} bytes",
+        log.len()
+    );
+}
+
+/// Given an edited, a new and a deleted cluster, then the log has one line for each change, with its name.
+#[test]
+fn b7_log_counts_an_edited_resource_once() {
+    let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    let changed = cluster("a").replace("1s", "2s");
+    fs::write(dir.path().join("a.yaml"), changed).expect("written");
+    server.shows("/status.json", "\"revision\":2");
+    fs::remove_file(dir.path().join("b.yaml")).expect("removed");
+    server.shows("/status.json", "\"revision\":3");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    for expected in [
+        "config updated added=2 changed=0 removed=0 types=\"cds\" names=\"added cds a, added cds b\"",
+        "config updated added=0 changed=1 removed=0 types=\"cds\" names=\"changed cds a\"",
+        "config updated added=0 changed=0 removed=1 types=\"cds\" names=\"removed cds b\"",
+    ] {
+        assert!(log.contains(expected), "no {expected:?} in {log}");
+    }
+}
+
+/// Given a file with twelve clusters, when eleven of them are removed, then it is a warning with the file.
+#[test]
+fn b8_removal_of_many_resources_is_a_warning() {
+    let all: Vec<_> = (0..12).map(|i| cluster(&format!("c{i}"))).collect();
+    let dir = folder(&[("all.yaml", &all.join("---\n"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    fs::write(dir.path().join("new"), &all[0]).expect("written");
+    fs::rename(dir.path().join("new"), dir.path().join("all.yaml")).expect("renamed");
+    server.shows("/status.json", "\"revision\":2");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    let warning = log
+        .lines()
+        .find(|line| line.contains("many resources removed at once"));
+    let warning = warning.unwrap_or_else(|| panic!("no warning in {log}"));
+    for part in [
+        "WARN",
+        "resource_type=cds",
+        "removed=11",
+        "of=12",
+        "all.yaml",
+    ] {
+        assert!(warning.contains(part), "{warning}");
+    }
+}
+
+/// Given a file name with a line break, a terminal escape and a command of GitHub's runner, and a field name with a bidirectional
+/// mark, then the log has one line without any of them.
+#[test]
+fn b13_log_has_no_forged_lines() {
+    let name = "x\n::error::forged\u{1b}[2J.yaml";
+    let text = cluster("a") + "\"lb_\u{202e}\u{9b}p\": 1\n";
+    for format in ["text", "json"] {
+        let dir = folder(&[(name, &text)]);
+        let mut serve = serve(dir.path());
+        let server = Serve::of(serve.args(["--log-format", format]));
+        server.shows("/status.json", "forged");
+        server.signal("TERM");
+        let (_, log) = server.end();
+        assert!(log.contains("forged"), "{log}");
+        assert!(!log.lines().any(|line| line.starts_with("::")), "{log}");
+        assert!(!log.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{log:?}");
+    }
+}
+
+/// Given `--files` and a name that is too long for a file, then `status` shows the finding, and `validate --files` has it.
+#[test]
+fn b12_b15_errors_of_files_are_findings() {
+    let long = "x".repeat(230);
+    let text = format!(
+        "\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: {long}\n"
+    );
+    let dir = folder(&[("config/a.yaml", &text), ("out/eds/x", "")]);
+    let (config, out) = (dir.path().join("config"), dir.path().join("out"));
+    let server = Serve::of(serve(&config).arg("--files").arg(&out));
+    server.shows("/status.json", "\"long-name\"");
+    let arguments = [
+        "validate".as_ref(),
+        config.as_os_str(),
+        "--files".as_ref(),
+        out.as_os_str(),
+    ];
+    oxds(arguments).expect(0, &["too long for a file", "0 errors, 1 warning"]);
+    drop(server);
+    fs::remove_dir_all(&out).expect("removed");
+    fs::create_dir(&out).expect("created");
+    fs::write(out.join("eds"), "in the way").expect("written");
+    oxds(arguments).expect(
+        1,
+        &[
+            "cannot write the file: is not a folder",
+            "1 error, 1 warning",
+        ],
+    );
+}
+
+/// Given `--strict` and a new dangling reference, then the last content stays served, and the error is shown.
+#[test]
+fn b2_strict_serve_refuses_a_dangling_reference() {
+    let eds =
+        "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n";
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::of(serve(dir.path()).arg("--strict"));
+    server.shows("/readyz", "200 OK");
+    fs::write(dir.path().join("a.yaml"), cluster("a") + eds).expect("written");
+    server.shows("/status.json", "\"dangling\"");
+    let grpc = server.grpc.to_string();
+    let got = oxds(["get", "cds", "a", "-o", "yaml", "--server", &grpc]);
+    got.expect(0, &["name: a"]);
+    assert!(!got.stdout.contains("EDS"), "{got:#?}");
 }

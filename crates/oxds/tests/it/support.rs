@@ -142,9 +142,14 @@ impl Serve {
 
     /// Starts the command and reads the two addresses that it prints.
     pub(crate) fn of(command: &mut Command) -> Self {
+        Self::with_stderr(command, Stdio::piped())
+    }
+
+    /// Starts the command with this stderr.
+    pub(crate) fn with_stderr(command: &mut Command, stderr: Stdio) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the binary runs");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -198,6 +203,11 @@ impl Serve {
         panic!("{path} did not contain {text:?} in time: {page}");
     }
 
+    /// Closes the reading end of its stderr.
+    pub(crate) fn close_stderr(&mut self) {
+        drop(self.child.stderr.take());
+    }
+
     /// Sends a signal by name.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
@@ -218,8 +228,9 @@ impl Serve {
             std::thread::sleep(Duration::from_millis(10));
         };
         let mut log = String::new();
-        let mut stderr = self.child.stderr.take().expect("piped");
-        stderr.read_to_string(&mut log).expect("UTF-8");
+        if let Some(mut stderr) = self.child.stderr.take() {
+            stderr.read_to_string(&mut log).expect("UTF-8");
+        }
         (status.code(), log)
     }
 }

@@ -154,3 +154,33 @@ fn json_findings_have_line_and_column() {
     );
     assert_eq!(report["errors"], 1);
 }
+
+/// Given file and field names with line breaks, terminal escapes and bidirectional marks, then the output has none of them, as
+/// text and as JSON.
+#[test]
+fn b13_validate_escapes_names_from_files() {
+    let dir = folder(&[(
+        "x\n::error::forged\u{1b}[2J.yaml",
+        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n\"\u{202e}lb\u{7f} ##[error]\": 1\n",
+    )]);
+    for format in ["text", "json"] {
+        let ran = oxds([
+            "validate".as_ref(),
+            dir.path().as_os_str(),
+            "--format".as_ref(),
+            format.as_ref(),
+        ]);
+        ran.expect(1, &["forged"]);
+        assert!(
+            !ran.stdout
+                .lines()
+                .any(|line| line.trim_start().starts_with("::")),
+            "{ran:?}"
+        );
+        assert!(
+            !ran.stdout.contains(['\u{1b}', '\u{202e}', '\u{7f}']),
+            "{ran:?}"
+        );
+        assert!(format == "json" || !ran.stdout.contains("##["), "{ran:?}");
+    }
+}

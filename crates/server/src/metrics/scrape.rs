@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use oxds_types::ResourceType;
 use prometheus_client::collector::Collector;
@@ -19,6 +20,8 @@ use crate::store::Health;
 pub(crate) struct Scrape {
     pub(crate) context: Arc<Context>,
     pub(crate) health: Arc<Health>,
+    /// Log lines that the program could not write.
+    pub(crate) lost_log_lines: Arc<AtomicU64>,
 }
 
 impl Collector for Scrape {
@@ -42,6 +45,11 @@ impl Scrape {
                 "Change sets taken from the store",
                 health.updates(),
             ),
+            (
+                "log_lines_lost",
+                "Log lines that could not be written, or were not read in time",
+                self.lost_log_lines.load(Relaxed),
+            ),
         ];
         for (name, help, value) in counters {
             encode(encoder, name, help, &ConstCounter::new(value))?;
@@ -57,7 +65,7 @@ impl Scrape {
             rollback,
             ..
         } = &*self.context;
-        let (errors, warnings) = self.health.counts();
+        let findings = self.health.counts();
         let gauges = [
             (
                 "pollers",
@@ -82,12 +90,12 @@ impl Scrape {
             (
                 "store_errors",
                 "Findings that keep store content from being served",
-                errors as u64,
+                findings.errors as u64,
             ),
             (
                 "store_warnings",
                 "Findings that are only warnings",
-                warnings as u64,
+                findings.warnings as u64,
             ),
         ];
         for (name, help, value) in gauges {

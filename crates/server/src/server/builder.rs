@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use oxds_core::session::Config;
 use oxds_types::ResourceType;
@@ -41,6 +42,7 @@ pub struct Builder {
     feed: Option<Box<StartFeed>>,
     load_reports: LoadReports,
     on_nack: OnNack,
+    lost_log_lines: Arc<AtomicU64>,
 }
 
 impl Builder {
@@ -115,6 +117,12 @@ impl Builder {
         self
     }
 
+    /// Shows this counter as the metric `oxds_log_lines_lost_total`: log lines that the program could not write. Default: 0.
+    pub fn lost_log_lines(mut self, counter: Arc<AtomicU64>) -> Self {
+        self.lost_log_lines = counter;
+        self
+    }
+
     /// Serves a resource type of your own. A client that subscribes before the cache has such a resource waits, as it
     /// does for the types of the API. Without this call it gets an empty response (S-59, S-61).
     pub fn resource_type(mut self, resource_type: ResourceType) -> Self {
@@ -176,6 +184,7 @@ impl Builder {
             health,
             feed,
             load_reports: self.load_reports,
+            lost_log_lines: self.lost_log_lines,
         })
     }
 }

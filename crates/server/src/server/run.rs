@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -18,7 +19,7 @@ use crate::cache::Cache;
 use crate::discovery::Context;
 use crate::load::LoadReports;
 use crate::metrics::Scrape;
-use crate::store::Health;
+use crate::store::{Health, Reporter};
 
 /// A bound server. [`run`](Self::run) answers its clients.
 #[must_use = "a server answers no clients until it runs"]
@@ -29,6 +30,7 @@ pub struct Server {
     pub(super) health: Arc<Health>,
     pub(super) feed: Option<Feed>,
     pub(super) load_reports: LoadReports,
+    pub(super) lost_log_lines: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -48,6 +50,13 @@ impl Server {
     #[must_use]
     pub fn cache(&self) -> Cache {
         self.context.cache.clone()
+    }
+
+    /// Returns a reporter for findings of a part of the program beside the store, a [`FileSink`](crate::FileSink) for example.
+    /// Each part has a name of its own.
+    #[must_use]
+    pub fn reporter(&self, part: &'static str) -> Reporter {
+        Reporter::new(part, Arc::clone(&self.health), self.context.cache.clone())
     }
 
     /// Serves until `shutdown` is ready. Then ends streams and connections, and waits for them at most
@@ -94,6 +103,7 @@ impl Server {
         registry.register_collector(Box::new(Scrape {
             context: Arc::clone(&context),
             health: Arc::clone(&self.health),
+            lost_log_lines: self.lost_log_lines,
         }));
         let admin = Arc::new(Admin {
             registry,

@@ -1,13 +1,15 @@
 //! Findings: errors and warnings about the content of a store.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use oxds_types::text::Escaping;
 use oxds_types::{Position, ResourceType};
 
 /// An error or a warning about the content of a store, and its place.
 ///
-/// `Display` writes one line that editors and `grep` understand: `file:line:column: severity: path: message`.
+/// `Display` writes one line that editors and `grep` understand: `file:line:column: severity: path: message`. Characters that
+/// are not shown as themselves are escaped, because names come from outside.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -32,6 +34,9 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The rule of a finding about a file that is not complete yet.
+    pub(crate) const WAITING: &'static str = "waiting";
+
     /// Creates a finding that keeps this file or key from being served.
     #[must_use]
     pub fn error(file: impl Into<PathBuf>, message: impl Into<String>) -> Self {
@@ -45,7 +50,7 @@ impl Finding {
     }
 
     /// Creates an error about a file or key as a whole, with the identifier of the rule.
-    pub(super) fn of_rule(file: &Path, rule: &'static str, message: &str) -> Self {
+    pub(crate) fn of_rule(file: &Path, rule: &'static str, message: &str) -> Self {
         Self {
             rule,
             ..Self::error(file, message)
@@ -87,6 +92,60 @@ impl Severity {
     }
 }
 
+/// Numbers of findings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FindingCounts {
+    /// The number of errors.
+    pub errors: usize,
+    /// The number of warnings.
+    pub warnings: usize,
+}
+
+impl FindingCounts {
+    /// Counts findings.
+    #[must_use]
+    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Self {
+        let mut counts = Self::default();
+        for finding in findings {
+            match finding.severity {
+                Severity::Error => counts.errors += 1,
+                Severity::Warning => counts.warnings += 1,
+            }
+        }
+        counts
+    }
+
+    /// Returns the number of findings of a severity.
+    #[must_use]
+    pub fn of_severity(self, severity: Severity) -> usize {
+        match severity {
+            Severity::Error => self.errors,
+            Severity::Warning => self.warnings,
+        }
+    }
+
+    /// Returns the number of all findings.
+    #[must_use]
+    pub fn total(self) -> usize {
+        self.errors + self.warnings
+    }
+}
+
+impl std::ops::AddAssign for FindingCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+    }
+}
+
+impl std::ops::SubAssign for FindingCounts {
+    fn sub_assign(&mut self, other: Self) {
+        self.errors -= other.errors;
+        self.warnings -= other.warnings;
+    }
+}
+
 impl fmt::Display for Severity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -95,6 +154,7 @@ impl fmt::Display for Severity {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = Escaping::line(f);
         write!(f, "{}:", self.file.display())?;
         if let Some(position) = self.position {
             write!(f, "{position}:")?;

@@ -1,10 +1,14 @@
 //! The state of a store, for the status page and the metrics.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::finding::{Finding, Severity};
+use tracing::{error, info, warn};
+
+use super::finding::{Finding, FindingCounts, Severity};
+use crate::cache::Cache;
 
 /// The state of a store: its findings, and how many updates it yielded.
 #[derive(Debug, Default)]
@@ -17,15 +21,64 @@ pub(crate) struct Health {
 /// The part of the latest update that is shown.
 #[derive(Debug, Default)]
 struct Latest {
-    findings: Vec<Finding>,
+    store: Findings,
     took: Duration,
+    /// Findings of others than the store, by their names.
+    others: BTreeMap<&'static str, Findings>,
+}
+
+/// Findings, and the numbers of those that are only counted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Findings {
+    pub(crate) listed: Vec<Finding>,
+    pub(crate) more: FindingCounts,
+}
+
+impl Findings {
+    fn counts(&self) -> FindingCounts {
+        let mut counts = FindingCounts::of(&self.listed);
+        counts += self.more;
+        counts
+    }
+
+    /// Logs each finding that was not there before. A finding that stays was logged before.
+    pub(crate) fn log(&self, before: &Self) {
+        let known: HashSet<String> = before.listed.iter().map(Finding::to_string).collect();
+        for finding in &self.listed {
+            let line = finding.to_string();
+            match finding.severity {
+                _ if known.contains(&line) => {}
+                // A file that takes a moment to be written is nothing to worry about.
+                Severity::Warning if finding.rule == Finding::WAITING => info!("{line}"),
+                Severity::Error => error!("{line}"),
+                Severity::Warning => warn!("{line}"),
+            }
+        }
+        let FindingCounts {
+            errors, warnings, ..
+        } = self.more;
+        if self.more != before.more && self.more.total() > 0 {
+            warn!(errors, warnings, "more findings, which are only counted");
+        }
+        if *self == Self::default() && *before != Self::default() {
+            info!("all store errors resolved");
+        }
+    }
 }
 
 impl Health {
     /// Records an update and returns the findings of the previous one.
-    pub(crate) fn record(&self, findings: Vec<Finding>, took: Duration) -> Vec<Finding> {
+    pub(crate) fn record(&self, findings: Findings, took: Duration) -> Findings {
         self.updates.fetch_add(1, Relaxed);
-        std::mem::replace(&mut *self.lock(), Latest { findings, took }).findings
+        let mut latest = self.lock();
+        latest.took = took;
+        std::mem::replace(&mut latest.store, findings)
+    }
+
+    /// Records the findings of another part of the server, and returns its previous ones.
+    pub(crate) fn record_of(&self, part: &'static str, findings: Findings) -> Findings {
+        let before = self.lock().others.insert(part, findings);
+        before.unwrap_or_default()
     }
 
     /// Records that the store yields no more updates.
@@ -37,19 +90,25 @@ impl Health {
         self.ended.load(Relaxed)
     }
 
-    pub(crate) fn findings(&self) -> Vec<Finding> {
-        self.lock().findings.clone()
+    /// Returns the findings of the store and of all other parts.
+    pub(crate) fn findings(&self) -> Findings {
+        let latest = self.lock();
+        let mut all = latest.store.clone();
+        for others in latest.others.values() {
+            all.listed.extend(others.listed.iter().cloned());
+            all.more += others.more;
+        }
+        all
     }
 
     /// Returns the numbers of errors and of warnings.
-    pub(crate) fn counts(&self) -> (usize, usize) {
+    pub(crate) fn counts(&self) -> FindingCounts {
         let latest = self.lock();
-        let errors = latest
-            .findings
-            .iter()
-            .filter(|f| f.severity == Severity::Error)
-            .count();
-        (errors, latest.findings.len() - errors)
+        let mut counts = latest.store.counts();
+        for others in latest.others.values() {
+            counts += others.counts();
+        }
+        counts
     }
 
     pub(crate) fn updates(&self) -> u64 {
@@ -62,7 +121,40 @@ impl Health {
     }
 
     fn lock(&self) -> MutexGuard<'_, Latest> {
-        // The value is replaced as a whole, so a panic cannot leave half of a change.
+        // Values are replaced as a whole, so a panic cannot leave half of a change.
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reports findings of a part of the program beside the store: they are logged once, and shown with those of the store.
+///
+/// The default value only logs. [`Server::reporter`](crate::Server::reporter) returns one for a server.
+#[derive(Debug, Default)]
+pub struct Reporter {
+    part: &'static str,
+    health: Arc<Health>,
+    cache: Cache,
+}
+
+impl Reporter {
+    pub(crate) fn new(part: &'static str, health: Arc<Health>, cache: Cache) -> Self {
+        Self {
+            part,
+            health,
+            cache,
+        }
+    }
+
+    /// Replaces the findings of this part. An error stays until it is not reported any more.
+    pub fn report(&self, findings: Vec<Finding>) {
+        let now = Findings {
+            listed: findings,
+            more: FindingCounts::default(),
+        };
+        let before = self.health.record_of(self.part, now.clone());
+        if before != now {
+            self.cache.notifier().notify();
+            now.log(&before);
+        }
     }
 }

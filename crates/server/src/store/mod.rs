@@ -24,6 +24,7 @@ mod health;
 mod update;
 
 pub use demand::{Demand, Wanted};
-pub use finding::{Finding, Severity};
-pub(crate) use health::Health;
+pub use finding::{Finding, FindingCounts, Severity};
+pub use health::Reporter;
+pub(crate) use health::{Findings, Health};
 pub use update::{Origin, Store, Update};

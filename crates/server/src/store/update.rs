@@ -11,7 +11,7 @@ use oxds_core::group::GroupUpdate;
 use oxds_core::snapshot::ChangeSet;
 
 use super::demand::Demand;
-use super::finding::Finding;
+use super::finding::{Finding, FindingCounts};
 
 /// A source of change sets. The server applies each change set atomically (S-69).
 ///
@@ -53,8 +53,11 @@ pub struct Update {
     pub changes: ChangeSet,
     /// The changes for some nodes (S-74); applied together with `changes`.
     pub groups: Vec<GroupUpdate>,
-    /// Every error and warning about the source at present, not only the new ones.
+    /// Every error and warning about the source at present, not only the new ones. Every update carries them, so a store
+    /// lists a bounded number, and counts the others.
     pub findings: Vec<Finding>,
+    /// The errors and warnings that are only counted.
+    pub more_findings: FindingCounts,
     /// How long the store took to make this update.
     pub took: Duration,
     /// The source of this update, for log lines and relays.

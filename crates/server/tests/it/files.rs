@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::snapshot::{ChangeSet, Resource};
-use oxds_server::{Cache, FileSink};
+use oxds_server::{Cache, FileSink, Server};
 use oxds_types::ResourceType;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 use crate::until;
 
@@ -115,6 +116,67 @@ async fn s57_files_are_written_before_their_referrers() {
     holds(dir.path(), "lds.json", Some(&["l"])).await;
     assert_eq!(names(dir.path(), "cds.json").unwrap(), ["a"]);
     sink.abort();
+}
+
+/// Given a name that is too long for a file, and one whose file cannot be written, then all others are written and updated,
+/// and both are findings of the server. When the file can be written, its finding goes.
+#[tokio::test]
+async fn b12_b15_one_file_does_not_stop_the_others() {
+    let dir = TempDir::new().unwrap();
+    let in_the_way = dir.path().join("eds/stuck.json");
+    fs::create_dir_all(&in_the_way).unwrap();
+    fs::write(in_the_way.join("file"), "").unwrap();
+    let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::builder().http(any).bind().await.unwrap();
+    let (cache, http) = (server.cache(), server.http_addr().unwrap());
+    let sink = FileSink::new(cache.clone(), dir.path()).report_to(server.reporter("files"));
+    let tasks = [
+        tokio::spawn(sink.run()),
+        tokio::spawn(server.run(std::future::pending())),
+    ];
+    let shown = async |rules: &[&str]| {
+        until(&format!("findings {rules:?}"), async || {
+            let status = crate::admin::json(http).await;
+            let findings = status["store"]["findings"].as_array().unwrap().clone();
+            let found: Vec<_> = findings
+                .iter()
+                .map(|f| f["rule"].as_str().unwrap())
+                .collect();
+            (found == rules).then_some(())
+        })
+        .await;
+    };
+    let (cds, eds) = (ResourceType::CLUSTER, ResourceType::ENDPOINT);
+    let long = "x".repeat(60) + &"/".repeat(60);
+    cache.apply(changes(
+        &[(&eds, &long), (&eds, "stuck"), (&eds, "a"), (&cds, "c")],
+        &[],
+    ));
+    holds(dir.path(), "eds/a.json", Some(&["a"])).await;
+    holds(dir.path(), "cds.json", Some(&["c"])).await;
+    let find = |beginning: &str| {
+        let entries = fs::read_dir(dir.path().join("eds")).unwrap();
+        let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.find(|name| name.starts_with(beginning))
+    };
+    let file = until("the file of the long name", async || find("xxx")).await;
+    assert!(file.contains('~') && file.len() < 220, "{file}");
+    assert_eq!(
+        names(dir.path(), &format!("eds/{file}")).unwrap(),
+        std::slice::from_ref(&long)
+    );
+    shown(&["files", "long-name"]).await;
+    cache.apply(changes(&[(&eds, "b")], &[(&eds, &long)]));
+    holds(dir.path(), "eds/b.json", Some(&["b"])).await;
+    until("the long name is deleted", async || {
+        find("xxx").is_none().then_some(())
+    })
+    .await;
+    shown(&["files"]).await;
+    fs::remove_dir_all(&in_the_way).unwrap();
+    holds(dir.path(), "eds/stuck.json", Some(&["stuck"])).await;
+    shown(&[]).await;
+    tasks.iter().for_each(JoinHandle::abort);
 }
 
 #[cfg(unix)]

@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::discovery::{Client, ClientCursor, Context};
 use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
-use crate::store::Finding;
+use crate::store::{Finding, Health};
 use node::{NodeStatus, seconds};
 use query::Position;
 pub(super) use query::StatusQuery;
@@ -102,6 +102,14 @@ struct StoreStatus {
     ended: bool,
     load_seconds: f64,
     findings: Vec<StoreFinding>,
+    more_findings: FindingCountsStatus,
+}
+
+/// The findings that are only counted.
+#[derive(Serialize)]
+struct FindingCountsStatus {
+    errors: usize,
+    warnings: usize,
 }
 
 #[derive(Serialize)]
@@ -142,17 +150,7 @@ impl StatusPage {
                 uptime_seconds: now.since_epoch().as_secs_f64(),
             },
             groups: groups(&context.cache, &withheld),
-            store: StoreStatus {
-                updates: admin.health.updates(),
-                ended: admin.health.has_ended(),
-                load_seconds: admin.health.load_time().as_secs_f64(),
-                findings: admin
-                    .health
-                    .findings()
-                    .iter()
-                    .map(StoreFinding::from)
-                    .collect(),
-            },
+            store: StoreStatus::of(&admin.health),
             rollbacks: context
                 .rollback
                 .rolled_back()
@@ -268,6 +266,22 @@ impl SnapshotStatus {
             loaded: snapshot.is_loaded(),
             revision: snapshot.revision().get(),
             kinds: kinds.collect(),
+        }
+    }
+}
+
+impl StoreStatus {
+    fn of(health: &Health) -> Self {
+        let findings = health.findings();
+        Self {
+            updates: health.updates(),
+            ended: health.has_ended(),
+            load_seconds: health.load_time().as_secs_f64(),
+            findings: findings.listed.iter().map(StoreFinding::from).collect(),
+            more_findings: FindingCountsStatus {
+                errors: findings.more.errors,
+                warnings: findings.more.warnings,
+            },
         }
     }
 }

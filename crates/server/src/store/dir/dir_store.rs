@@ -1,17 +1,24 @@
 //! The folder store itself, and the load of a folder without watching it.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use super::folder::Folder;
+use tokio::sync::mpsc;
+
+use super::STORE;
+use super::disk::{Disk, Machine};
+use super::folder::{Folder, NO_RESPONSE, Setup};
+use super::message::Message;
 use super::options::{Error, Options, Report};
-use super::watch::{Dirty, Reload, Watch};
+use super::replacement;
 use crate::store::finding::Finding;
 use crate::store::update::{Origin, Store, Update};
 
-/// The name of this store in [`Origin::store`].
-const STORE: &str = "dir";
+/// The largest number of findings of an update. Every update carries all of them.
+const MAX_FINDINGS: usize = 1_000;
 
 /// Reads a folder once, as `oxds validate` does.
 ///
@@ -20,8 +27,26 @@ const STORE: &str = "dir";
 pub fn load(path: &Path, options: &Options) -> Result<Report, Error> {
     check(path)?;
     let started = Instant::now();
-    let mut folder = Folder::new(path, options.clone());
-    let update = folder.refresh(&Dirty::Everything);
+    let first = Arc::new(Mutex::new(Update::default()));
+    let sink = {
+        let first = Arc::clone(&first);
+        Box::new(move |update| {
+            *first.lock().unwrap_or_else(PoisonError::into_inner) = update;
+            false
+        })
+    };
+    let (mut folder, _) = Folder::new(Setup {
+        root: path.into(),
+        options: options.clone(),
+        disk: Arc::new(Machine),
+        watch: false,
+        max_findings: usize::MAX,
+        no_response: NO_RESPONSE,
+        sink,
+    });
+    folder.run();
+    let update = std::mem::take(&mut *first.lock().unwrap_or_else(PoisonError::into_inner));
+    let of_all_nodes = update.changes.upserts.len();
     let in_groups = update.groups.into_iter();
     let in_groups = in_groups.flat_map(|group| group.changes.upserts);
     let resources = update.changes.upserts.into_iter().chain(in_groups);
@@ -29,7 +54,9 @@ pub fn load(path: &Path, options: &Options) -> Result<Report, Error> {
         resources: resources.collect(),
         files: folder.files(),
         findings: update.findings,
+        more_findings: update.more_findings,
         took: started.elapsed(),
+        of_all_nodes,
     })
 }
 
@@ -44,69 +71,107 @@ fn check(path: &Path) -> Result<(), Error> {
     std::fs::read_dir(path).map(drop).map_err(unreadable)
 }
 
-/// A folder of resource files, watched.
+/// A folder of resource files, followed by a thread of its own.
 #[derive(Debug)]
 pub struct DirStore {
     root: PathBuf,
-    folder: Arc<Mutex<Folder>>,
-    watch: Watch,
+    updates: mpsc::Receiver<Update>,
+    inbox: Sender<Message>,
+    /// The thread, until it was found to have ended.
+    thread: Option<JoinHandle<()>>,
+    /// Alive as long as the store is.
+    _alive: Arc<()>,
+}
+
+/// A handle that makes a folder store read all of its files again.
+#[derive(Debug, Clone)]
+pub struct Reload(Sender<Message>);
+
+impl Reload {
+    /// Makes the store read all files again, soon. Does not wait for it.
+    pub fn reload(&self) {
+        // Nothing is left to do if the store was dropped.
+        let _ = self.0.send(Message::Reload);
+    }
 }
 
 impl DirStore {
-    /// Begins to watch a folder. The first [`Store::next`] reads it.
+    /// Begins to read and to follow a folder. The first [`Store::next`] returns all of its resources.
+    ///
+    /// A part of the folder that cannot be read or watched does not matter: it becomes a finding, and is polled.
     ///
     /// # Errors
-    /// When the folder cannot be read or watched.
+    /// When the folder itself cannot be read.
     pub fn open(path: impl Into<PathBuf>, options: Options) -> Result<Self, Error> {
-        let path = path.into();
-        check(&path)?;
-        // Watch before reading: a change in between is then read again.
-        let watch = Watch::start(&path)?;
-        let folder = Arc::new(Mutex::new(Folder::new(&path, options)));
+        Self::open_on(Arc::new(Machine), NO_RESPONSE, path.into(), options)
+    }
+
+    /// Opens a folder whose files are read by `disk`, for tests of file systems that do not respond.
+    pub(super) fn open_on(
+        disk: Arc<dyn Disk>,
+        no_response: Duration,
+        root: PathBuf,
+        options: Options,
+    ) -> Result<Self, Error> {
+        check(&root)?;
+        // One update may wait. The thread then pauses, and later changes are merged.
+        let (sender, updates) = mpsc::channel(1);
+        let (mut folder, inbox) = Folder::new(Setup {
+            root: root.clone(),
+            options,
+            disk,
+            watch: true,
+            max_findings: MAX_FINDINGS,
+            no_response,
+            sink: Box::new(move |update| sender.blocking_send(update).is_ok()),
+        });
+        let unstarted = |error: std::io::Error| Error::Unreadable {
+            path: root.clone(),
+            reason: error.to_string(),
+        };
+        let builder = std::thread::Builder::new().name("oxds-dir".into());
+        let thread = builder.spawn(move || folder.run()).map_err(unstarted)?;
+        let alive = Arc::new(());
+        let (weak, messages, name) = (Arc::downgrade(&alive), inbox.clone(), root.clone());
+        let builder = std::thread::Builder::new().name("oxds-dir-look".into());
+        let look = move || replacement::look(&name, &weak, &messages);
+        builder.spawn(look).map_err(unstarted)?;
         Ok(Self {
-            root: path,
-            folder,
-            watch,
+            root,
+            updates,
+            inbox,
+            thread: Some(thread),
+            _alive: alive,
         })
     }
 
     /// Returns a handle that makes the store read the whole folder again (on SIGHUP, for example).
     #[must_use]
     pub fn reload(&self) -> Reload {
-        self.watch.reload()
+        Reload(self.inbox.clone())
     }
 }
 
 impl Store for DirStore {
     async fn next(&mut self) -> Option<Update> {
-        let dirty = self.watch.changed().await;
-        let folder = Arc::clone(&self.folder);
-        let refreshed = tokio::task::spawn_blocking(move || {
-            let started = Instant::now();
-            let mut folder = folder.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut update = folder.refresh(&dirty);
-            update.origin.store = STORE.into();
-            update.took = started.elapsed();
-            update
-        });
-        match refreshed.await {
-            Ok(update) => {
-                let changed = !update.changes.is_empty() || !update.groups.is_empty();
-                self.watch.refreshed(update.took, changed);
-                Some(update)
-            }
-            // A bug, and the panic hook reports it. The last good state stays served; the next change is another try.
-            Err(error) if error.is_panic() => Some(Update {
-                findings: vec![Finding::of_rule(
-                    &self.root,
-                    "internal",
-                    "internal error: a panic while the folder was read",
-                )],
-                origin: Origin::new(STORE),
-                ..Update::default()
-            }),
-            // The runtime shuts down.
-            Err(_) => None,
+        if let Some(update) = self.updates.recv().await {
+            return Some(update);
         }
+        // The thread ends only by a bug, which the panic hook reports. The last good state stays served.
+        self.thread.take()?.join().err()?;
+        let message =
+            "internal error: a panic while the folder was read; changes are not followed any more";
+        Some(Update {
+            findings: vec![Finding::of_rule(&self.root, "internal", message)],
+            origin: Origin::new(STORE),
+            ..Update::default()
+        })
+    }
+}
+
+impl Drop for DirStore {
+    fn drop(&mut self) {
+        // The thread is not waited for: it may have ended, or be about to send an update.
+        let _ = self.inbox.send(Message::Stop);
     }
 }

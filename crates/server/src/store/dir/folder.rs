@@ -1,157 +1,459 @@
-//! The files of a folder: which of them changed, and their contents as documents.
+//! The thread of a folder: follows its files, and merges them into updates.
+//!
+//! ```text
+//!            quiet for 50 ms, or 500 ms after the first event
+//!  events ──────────────────┬── files ─────────────────────────▶ batch of reads ──▶ settled? ──▶ Documents ──▶ Update
+//!                           └── folders, unknown ──▶ walk ──▶ files ──┘      └── not yet: read again later
+//! ```
+//!
+//! The thread itself never reads a file. Batches overtake each other: a file that takes seconds delays only the files that
+//! were saved together with it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
-use oxds_types::file::{self, ReadError, Stamp};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use oxds_types::file::Stamp;
 
+use super::batches::{Batch, Files};
+use super::changes::Changes;
+use super::disk::Disk;
+use super::events::{Dirty, Events, Pending};
+use super::message::{Message, Outcome};
 use super::options::{Options, Progress};
+use super::reader::{FileToRead, Reader};
+use super::replacement::{Decision, Replacement};
 use super::scan::Scan;
-use super::watch::Dirty;
-use crate::store::documents::{
-    Document, DocumentDecoder, DocumentId, DocumentOptions, Documents, Edits,
-};
+use super::settling::Writer;
+use super::walks::Walks;
+use super::watches::Watches;
+use crate::store::documents::{Document, DocumentId, DocumentOptions, Documents, Edits};
 use crate::store::finding::Finding;
 use crate::store::update::Update;
 
-/// The state of a folder between two changes.
-#[derive(Debug)]
-pub(super) struct Folder {
-    root: PathBuf,
-    progress: FolderProgress,
-    stamps: BTreeMap<DocumentId, Stamp>,
-    documents: Documents,
+/// The time between two walks over all files. Some file systems report nothing (network mounts, targets of links that
+/// lie outside of the folder), so a walk finds what was missed.
+const RESCAN: Duration = Duration::from_secs(30);
+/// The time between two walks if some folders are not watched.
+const POLL: Duration = Duration::from_secs(1);
+/// A walk takes at most this part of one core: 1/200.
+const RESCAN_SHARE: u32 = 200;
+/// With folders that are not watched, it takes at most 1/20.
+const POLL_SHARE: u32 = 20;
+/// The time after which a read or a walk that has not returned is reported, and no longer waited for.
+pub(super) const NO_RESPONSE: Duration = Duration::from_secs(5);
+
+/// Receives updates. Returns whether more are wanted.
+pub(super) type Sink = Box<dyn FnMut(Update) -> bool + Send>;
+
+/// The surroundings of a folder.
+pub(super) struct Setup {
+    pub(super) root: PathBuf,
+    pub(super) options: Options,
+    pub(super) disk: Arc<dyn Disk>,
+    /// Whether changes are followed.
+    pub(super) watch: bool,
+    /// The largest number of findings of an update; others are counted.
+    pub(super) max_findings: usize,
+    pub(super) no_response: Duration,
+    pub(super) sink: Sink,
 }
 
-/// The callback for progress, if there is one.
-struct FolderProgress(Option<Progress>);
+/// A folder and the state of its files.
+pub(super) struct Folder {
+    root: PathBuf,
+    progress: Option<Progress>,
+    quiet: Duration,
+    no_response: Duration,
+    sink: Sink,
+    inbox: Receiver<Message>,
+    watched: Option<Watched>,
+    changes: Changes,
+    walks: Walks,
+    /// Whether the next walk must read all files, whatever their stamp.
+    read_all: bool,
+    replacement: Replacement,
+    reader: Reader,
+    files: Files,
+    documents: Documents,
+    published: Published,
+}
 
-/// The files that changed since the previous look.
-#[derive(Debug, Default)]
-struct ChangedFiles {
-    deleted: Vec<DocumentId>,
-    /// New and changed files, not read yet.
-    changed: Vec<(DocumentId, Stamp)>,
+/// The sources of events.
+struct Watched {
+    events: Arc<Events>,
+    watches: Arc<Watches>,
+    /// The time of the next walk without an event.
+    rescan: Instant,
+}
+
+/// The part of the latest update that decides whether another one is due.
+#[derive(Default)]
+struct Published {
+    loaded: bool,
+    findings: Vec<Finding>,
+    /// Findings of the latest walk.
+    walk: Vec<Finding>,
+    waiting: Vec<Finding>,
 }
 
 impl Folder {
-    pub(super) fn new(root: &Path, options: Options) -> Self {
+    pub(super) fn new(setup: Setup) -> (Self, Sender<Message>) {
         let Options {
             codec,
             strict,
+            allow_empty,
+            quiet,
             progress,
-        } = options;
-        Self {
-            root: root.into(),
-            progress: FolderProgress(progress),
-            stamps: BTreeMap::new(),
-            documents: Documents::new(root, DocumentOptions { codec, strict }),
-        }
+        } = setup.options;
+        let (own, inbox) = channel();
+        let root = setup.root;
+        let watched = setup.watch.then(|| {
+            let events = Arc::new(Events::new(&root, own.clone()));
+            let handler = Arc::clone(&events);
+            let watcher = setup
+                .disk
+                .watcher(Box::new(move |event| handler.handle(event)));
+            Watched {
+                watches: Arc::new(Watches::start(watcher)),
+                events,
+                rescan: Instant::now() + RESCAN,
+            }
+        });
+        let watches = watched.as_ref().map(|watched| Arc::clone(&watched.watches));
+        let documents = Documents::new(
+            &root,
+            DocumentOptions {
+                codec,
+                strict,
+                allow_empty,
+                max_findings: setup.max_findings,
+            },
+        );
+        let disk = setup.disk;
+        let folder = Self {
+            progress,
+            quiet,
+            no_response: setup.no_response,
+            sink: setup.sink,
+            inbox,
+            watched,
+            changes: Changes::default(),
+            walks: Walks::new(root.clone(), Arc::clone(&disk), watches, own.clone()),
+            read_all: true,
+            replacement: Replacement::new(allow_empty),
+            reader: Reader::new(disk, documents.shared_decoder(), own.clone()),
+            files: Files::default(),
+            documents,
+            published: Published::default(),
+            root,
+        };
+        (folder, own)
     }
 
     /// Returns the number of files.
     pub(super) fn files(&self) -> usize {
-        self.stamps.len()
+        self.files.stamps.len()
     }
 
-    /// Reads the files that changed, and returns what is served differently with all findings.
-    pub(super) fn refresh(&mut self, dirty: &Dirty) -> Update {
-        let ChangedFiles { deleted, changed } = match dirty {
-            Dirty::Everything => self.walk(false),
-            Dirty::Stamps => self.walk(true),
-            Dirty::Files(paths) => Self::look(paths),
-        };
-        let mut edits = Edits::default();
-        for id in deleted {
-            self.stamps.remove(&id);
-            edits = edits.delete(id);
+    /// Reads the folder, and follows it until the store is dropped or no more updates are wanted.
+    pub(super) fn run(&mut self) {
+        self.walks.start();
+        loop {
+            let now = Instant::now();
+            let message = match self.next_turn() {
+                Some(at) => self.inbox.recv_timeout(at.saturating_duration_since(now)),
+                None => self.inbox.recv().map_err(RecvTimeoutError::from),
+            };
+            match message {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(message) => self.handle(message),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if !self.turn() {
+                return;
+            }
         }
-        let documents = read(&changed, self.documents.decoder(), &self.progress);
-        for document in documents {
-            edits = edits.put(document);
-        }
-        self.stamps.extend(changed);
-        self.documents.apply(edits)
     }
 
-    /// Walks over all files and returns those that changed: all of them, or only those with another stamp.
-    fn walk(&mut self, by_stamp: bool) -> ChangedFiles {
-        let scan = Scan::of(&self.root);
-        // A folder that cannot be read hides its files. They are not deleted.
-        let hidden = |path: &Path| scan.findings.iter().any(|f| path.starts_with(&f.file));
-        let deleted = self
+    /// Returns the time of the next turn without a message.
+    fn next_turn(&self) -> Option<Instant> {
+        let busy = self.walks.is_busy() || self.reader.is_busy();
+        let supervision = busy.then(|| Instant::now() + self.no_response / 4);
+        let rescan = self.watched.as_ref().map(|watched| watched.rescan);
+        let idle_rescan = rescan.filter(|_| !self.walks.is_busy());
+        let times = [
+            self.changes.due(self.quiet),
+            self.files.settling.next_due(),
+            self.replacement.due(),
+            idle_rescan,
+            supervision,
+        ];
+        times.into_iter().flatten().min()
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Events => {
+                let Some(watched) = &self.watched else { return };
+                let pending = watched.events.take();
+                for folder in &pending.lost {
+                    watched.watches.forget(folder);
+                }
+                self.changes.add(pending, Instant::now());
+            }
+            Message::Reload => self
+                .changes
+                .add(Pending::of(Dirty::Everything), Instant::now()),
+            // What it is can be seen by a walk only, and there is no pause to wait for.
+            Message::FolderChanged => self.walk(false),
+            Message::Walked { walk, scan } => match self.walks.ended(walk, scan) {
+                Some((scan, took)) => self.walked(scan, took),
+                None => self.walk(false),
+            },
+            Message::Read { id, outcome } => self.read(id, outcome),
+            Message::Stop => {}
+        }
+    }
+
+    /// Does what is due. Returns whether more updates are wanted.
+    fn turn(&mut self) -> bool {
+        let now = Instant::now();
+        if self.changes.due(self.quiet).is_some_and(|at| at <= now) {
+            self.changed(now);
+        }
+        let due = self.files.settling.due(now);
+        if !due.is_empty() {
+            self.begin(due, Vec::new(), false);
+        }
+        if self.replacement.due().is_some_and(|at| at <= now) {
+            self.walk(false);
+        }
+        let rescan = self.watched.as_ref().map(|watched| watched.rescan);
+        if rescan.is_some_and(|at| at <= now) {
+            self.walk(false);
+        }
+        self.supervise();
+        self.complete()
+    }
+
+    /// Looks at the files that changed.
+    fn changed(&mut self, now: Instant) {
+        let dirty = self.changes.take();
+        match dirty {
+            None => {}
+            Some(Dirty::Stamps) => self.walk(false),
+            // One file of a folder that replaces another one says nothing about the others.
+            Some(Dirty::Files(_)) if self.replacement.is_held() => self.walk(false),
+            Some(Dirty::Everything) => self.walk(true),
+            Some(Dirty::Files(files)) => {
+                let settling = &mut self.files.settling;
+                let files = files
+                    .into_iter()
+                    .map(|(path, writer)| (DocumentId::from(path), writer));
+                let ready = files.filter(|(id, writer)| settling.event(id, *writer, now));
+                let ready: Vec<_> = ready.map(|(id, _)| id).collect();
+                self.begin(ready, Vec::new(), false);
+            }
+        }
+    }
+
+    /// Begins a walk, or another one after the present one.
+    fn walk(&mut self, read_all: bool) {
+        self.read_all |= read_all;
+        self.replacement.looked();
+        if let Some(watched) = &mut self.watched {
+            // The real time follows at the end of the walk.
+            watched.rescan = Instant::now() + RESCAN;
+        }
+        if self.walks.is_busy() {
+            self.changes.walk_again(read_all);
+        } else {
+            self.walks.start();
+        }
+    }
+
+    fn walked(&mut self, mut scan: Scan, took: Duration) {
+        if let Some(watched) = &mut self.watched {
+            if let Some(folder) = &scan.folder {
+                watched.events.set_real(&folder.path);
+                watched.watches.retain_below(&folder.path);
+            }
+            let known = |path: &Path| scan.has_finding(&self.root, path);
+            let unwatched = watched.watches.finding(&self.root, known);
+            let (interval, share) = match unwatched {
+                None => (RESCAN, RESCAN_SHARE),
+                Some(_) => (POLL, POLL_SHARE),
+            };
+            watched.rescan = Instant::now() + interval.max(took * share);
+            let stamps = &self.files.stamps;
+            let decision = self
+                .replacement
+                .decide(&mut scan, &self.root, stamps, self.quiet);
+            scan.findings.extend(unwatched);
+            if decision == Decision::Wait {
+                return;
+            }
+        } else if let Some(folder) = &scan.folder {
+            self.replacement.begin(folder);
+        }
+        let read_all = std::mem::take(&mut self.read_all);
+        let files = &self.files;
+        let deleted = files
             .stamps
             .keys()
-            .filter(|path| !scan.files.contains_key(&***path) && !hidden(path))
+            .filter(|id| !scan.files.contains_key(&***id) && !scan.hides(id))
             .cloned()
             .collect();
         let changed = scan
             .files
             .into_iter()
-            .filter(|(path, stamp)| !by_stamp || self.stamps.get(path.as_path()) != Some(stamp))
-            .map(|(path, stamp)| (Arc::from(path), stamp))
+            .filter(|(path, stamp)| read_all || files.stamps.get(path.as_path()) != Some(stamp))
+            .map(|(path, _)| DocumentId::from(path))
             .collect();
-        self.documents.set_source_findings(scan.findings);
-        ChangedFiles { deleted, changed }
+        self.published.walk = scan.findings;
+        self.begin(changed, deleted, read_all);
     }
 
-    /// Looks at files that are known to have changed, without a walk.
-    fn look(paths: &BTreeSet<PathBuf>) -> ChangedFiles {
-        let mut files = ChangedFiles::default();
-        for path in paths {
-            let path: DocumentId = Arc::from(path.as_path());
-            // A link to nothing exists, and is reported as unreadable. A path without a file is a deleted file.
-            if path.symlink_metadata().is_ok() {
-                let stamp = Stamp::of(&path);
-                files.changed.push((path, stamp));
-            } else {
-                files.deleted.push(path);
+    /// Begins to read files that changed together.
+    fn begin(&mut self, changed: Vec<DocumentId>, deleted: Vec<DocumentId>, forced: bool) {
+        let batch = self.files.begin(&changed, deleted, forced);
+        let mut to_read: Vec<FileToRead> = Vec::with_capacity(changed.len());
+        for id in changed {
+            if self.files.reading_in(&id, batch) {
+                let path = self.replacement.real(&self.root, &id);
+                to_read.push((id, path));
             }
         }
-        files
+        if !to_read.is_empty() {
+            self.reader.read(to_read, self.threads());
+        }
     }
-}
 
-/// Reads and decodes files in parallel.
-fn read(
-    files: &[(DocumentId, Stamp)],
-    decoder: &DocumentDecoder,
-    progress: &FolderProgress,
-) -> Vec<Document> {
-    let (total, done) = (files.len(), AtomicUsize::new(0));
-    files
-        .into_par_iter()
-        .map(|(path, _)| {
-            let document = read_one(path, decoder);
-            if let Some(progress) = &progress.0 {
-                progress(done.fetch_add(1, Relaxed) + 1, total);
+    /// Returns the number of threads for a batch. A running server leaves one core to its clients.
+    fn threads(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        match self.published.loaded {
+            true => cores.saturating_sub(1).max(1),
+            false => cores,
+        }
+    }
+
+    fn read(&mut self, id: DocumentId, outcome: Outcome) {
+        let Some(reading) = self.files.reading.remove(&id) else {
+            return;
+        };
+        if reading.again {
+            // The file changed while it was read.
+            match reading.batch {
+                Some(batch) => {
+                    self.files.reading_in(&id, batch);
+                    let path = self.replacement.real(&self.root, &id);
+                    self.reader.read(vec![(id, path)], 1);
+                }
+                None => self.begin(vec![id], Vec::new(), false),
             }
-            document
-        })
-        .collect()
-}
+            return;
+        }
+        // A read that responds late is a batch of its own.
+        let batch = reading.batch;
+        let batch = batch.unwrap_or_else(|| self.files.begin(&[], Vec::new(), false));
+        let Some(batch) = self.files.batches.iter_mut().find(|b| b.id == batch) else {
+            return;
+        };
+        batch.waiting.remove(&id);
+        if let Some(progress) = self.progress.as_ref().filter(|_| batch.total > 0) {
+            progress(batch.total - batch.waiting.len(), batch.total);
+        }
+        match outcome {
+            Outcome::Document(stamp, document) => {
+                self.files.stamps.insert(id, stamp);
+                batch.read.push((stamp, *document));
+            }
+            Outcome::Deleted if self.changes.puts_off_deletion(self.quiet) => {
+                let again = Dirty::Files(BTreeMap::from([(id.to_path_buf(), Writer::Unknown)]));
+                self.changes.add(Pending::of(again), Instant::now());
+            }
+            Outcome::Deleted => batch.deleted.push(id),
+            Outcome::FolderGone => self.walk(false),
+        }
+    }
 
-fn read_one(path: &DocumentId, decoder: &DocumentDecoder) -> Document {
-    match file::read(path, decoder.max_bytes()) {
-        Ok(bytes) => decoder.decode(Arc::clone(path), &bytes),
-        Err(error) => {
-            let rule = match error {
-                ReadError::TooLarge(_) => "too-large",
-                _ => "unreadable",
+    /// Gives up reads and walks that do not respond.
+    fn supervise(&mut self) {
+        for id in self.reader.stuck(self.no_response) {
+            let Some(reading) = self.files.reading.get_mut(&id) else {
+                continue;
             };
-            Document::unreadable(
-                Arc::clone(path),
-                Finding::of_rule(path, rule, &error.to_string()),
-            )
+            let Some(batch) = reading.batch.take() else {
+                continue;
+            };
+            let batch = self.files.batches.iter_mut().find(|b| b.id == batch);
+            let Some(batch) = batch else { continue };
+            if !batch.waiting.remove(&id) {
+                continue;
+            }
+            let message = "no response: its last content stays served until it can be read";
+            let finding = Finding::of_rule(&id, "unreadable", message);
+            let document = Document::unreadable(DocumentId::clone(&id), finding);
+            self.files.stamps.insert(id, Stamp::default());
+            batch.read.push((Stamp::default(), document));
+        }
+        if self.walks.give_up_stuck(self.no_response) {
+            self.walks.start();
         }
     }
-}
 
-impl std::fmt::Debug for FolderProgress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("FolderProgress").finish_non_exhaustive()
+    /// Applies the batches that are complete. Returns whether more updates are wanted.
+    fn complete(&mut self) -> bool {
+        while let Some(batch) = self.files.take_complete() {
+            if !self.apply(batch) {
+                return false;
+            }
+        }
+        let waiting: Vec<_> = self.files.settling.findings().collect();
+        if self.published.loaded && waiting != self.published.waiting {
+            let nothing = Batch::new(0, 0);
+            return self.apply(nothing);
+        }
+        true
+    }
+
+    fn apply(&mut self, batch: Batch) -> bool {
+        let now = Instant::now();
+        let mut edits = Edits::default();
+        for id in batch.deleted {
+            self.files.stamps.remove(&id);
+            self.files.settling.forget(&id);
+            edits = edits.delete(id);
+        }
+        let losses = self
+            .documents
+            .losses(batch.read.iter().map(|(_, document)| document));
+        for ((stamp, document), losses) in batch.read.into_iter().zip(losses) {
+            let settling = &mut self.files.settling;
+            if settling.is_settled(document.id(), stamp, losses, now) {
+                edits = edits.put(document);
+            }
+        }
+        self.published.waiting = self.files.settling.findings().collect();
+        let source = [&self.published.walk, &self.published.waiting];
+        let source = source.into_iter().flatten().cloned().collect();
+        self.documents.set_source_findings(source);
+        let mut update = self.documents.apply(edits);
+        let is_new = !std::mem::replace(&mut self.published.loaded, true)
+            || batch.forced
+            || !update.changes.is_empty()
+            || !update.groups.is_empty()
+            || update.findings != self.published.findings;
+        if !is_new {
+            return true;
+        }
+        self.published.findings.clone_from(&update.findings);
+        update.origin.store = super::STORE.into();
+        update.took = batch.began.elapsed();
+        (self.sink)(update)
     }
 }

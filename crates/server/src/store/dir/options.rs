@@ -8,21 +8,41 @@ use std::time::Duration;
 use oxds_core::snapshot::Resource;
 use oxds_types::codec;
 
-use crate::store::finding::{Finding, Severity};
+use crate::store::finding::{Finding, FindingCounts, Severity};
 
 /// How a folder is read.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// How files are decoded and checked.
     pub codec: codec::Options,
-    /// Whether a reference to nothing is an error instead of a warning (S-70).
+    /// Whether a reference to nothing is an error instead of a warning (S-70). A change that would lead to one is then not
+    /// served: its file keeps the last content without one.
     pub strict: bool,
+    /// Whether a file that becomes empty removes its resources. By default that is an error, and they stay served: a program
+    /// that truncates a file usually writes it later. The same holds for a folder that is replaced by an empty one.
+    pub allow_empty: bool,
+    /// The time without an event after which changes are read (S-72). Files that are written in one such period are served
+    /// together. A writer that never pauses delays the read to at most ten times as long. Default: 50 ms.
+    pub quiet: Duration,
     /// Receives the progress of a load: files read so far, and files in total (S-75).
     pub progress: Option<Progress>,
 }
 
-/// A callback for the progress of a load. It is called from many threads.
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            codec: codec::Options::default(),
+            strict: false,
+            allow_empty: false,
+            // One save causes several events, which come within milliseconds.
+            quiet: Duration::from_millis(50),
+            progress: None,
+        }
+    }
+}
+
+/// A callback for the progress of a load. It is called from the thread of the folder.
 pub type Progress = Arc<dyn Fn(usize, usize) + Send + Sync>;
 
 impl fmt::Debug for Options {
@@ -30,6 +50,8 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("codec", &self.codec)
             .field("strict", &self.strict)
+            .field("allow_empty", &self.allow_empty)
+            .field("quiet", &self.quiet)
             .finish_non_exhaustive()
     }
 }
@@ -49,14 +71,6 @@ pub enum Error {
     /// The path leads to a file.
     #[error("{} is not a folder", .0.display())]
     NotAFolder(PathBuf),
-    /// The operating system does not report changes of the folder.
-    #[error("cannot watch the folder {}: {reason}", path.display())]
-    Unwatchable {
-        /// The folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        reason: String,
-    },
 }
 
 /// The content of a folder, and its errors and warnings.
@@ -66,19 +80,29 @@ pub struct Report {
     pub resources: Vec<Arc<Resource>>,
     /// The number of files that were read.
     pub files: usize,
-    /// Errors and warnings, sorted by file and position.
+    /// Errors and warnings, sorted by file and position. Of one file at most a hundred.
     pub findings: Vec<Finding>,
+    /// Errors and warnings beyond those in `findings`.
+    pub more_findings: FindingCounts,
     /// How long the load took.
     pub took: Duration,
+    /// The number of resources for all nodes, which come first.
+    pub(super) of_all_nodes: usize,
 }
 
 impl Report {
-    /// Returns the number of findings of this severity.
+    /// Returns the resources that are not in a group.
+    #[must_use]
+    pub fn of_all_nodes(&self) -> &[Arc<Resource>] {
+        self.resources
+            .get(..self.of_all_nodes)
+            .unwrap_or(&self.resources)
+    }
+
+    /// Returns the number of findings of this severity, including those that are only counted.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
-        self.findings
-            .iter()
-            .filter(|finding| finding.severity == severity)
-            .count()
+        FindingCounts::of(&self.findings).of_severity(severity)
+            + self.more_findings.of_severity(severity)
     }
 }

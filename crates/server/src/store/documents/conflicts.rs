@@ -20,8 +20,8 @@ pub(super) type Candidates<'a> = BTreeMap<DocumentId, &'a [PlacedResource]>;
 pub(super) struct Resolution {
     /// The candidates that own all their names.
     pub(super) accepted: BTreeSet<DocumentId>,
-    /// The other candidates, with the names that other documents have.
-    pub(super) conflicts: BTreeMap<DocumentId, Vec<Finding>>,
+    /// The other candidates, with the reasons.
+    pub(super) refusals: BTreeMap<DocumentId, Vec<Finding>>,
 }
 
 /// Decides which candidates may be served.
@@ -30,7 +30,7 @@ pub(super) struct Resolution {
 pub(super) fn resolve(root: &Path, candidates: &Candidates<'_>, owned: &Ownership) -> Resolution {
     let mut resolution = Resolution {
         accepted: candidates.keys().cloned().collect(),
-        conflicts: BTreeMap::new(),
+        refusals: BTreeMap::new(),
     };
     // Each round refuses at least one document. A refused document keeps its old names, and these may conflict with
     // another candidate: so one round is not enough.
@@ -49,7 +49,7 @@ pub(super) fn resolve(root: &Path, candidates: &Candidates<'_>, owned: &Ownershi
         }
         for (id, findings) in conflicts {
             resolution.accepted.remove(&id);
-            resolution.conflicts.insert(id, findings);
+            resolution.refusals.insert(id, findings);
         }
     }
 }

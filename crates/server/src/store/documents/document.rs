@@ -10,7 +10,7 @@ use oxds_types::error::Reason;
 use oxds_types::{Error, Position};
 
 use super::group;
-use crate::store::finding::{Finding, Severity};
+use crate::store::finding::{Finding, FindingCounts, Severity};
 
 /// The id of a document: the path of a file or the key of a value, as the operator knows it.
 pub type DocumentId = Arc<Path>;
@@ -41,11 +41,16 @@ impl From<LoadedResource> for PlacedResource {
     }
 }
 
+/// The largest number of findings that one document shows. A file with more of them has one mistake at many places.
+const MAX_FINDINGS: usize = 100;
+
 /// A decoded document, ready for [`Edits::put`](super::Edits::put).
 #[derive(Debug)]
 pub struct Document {
     pub(super) id: DocumentId,
     pub(super) content: DocumentContent,
+    /// Findings that are only counted.
+    pub(super) more_findings: FindingCounts,
 }
 
 /// The content of a document.
@@ -54,6 +59,8 @@ pub(super) enum DocumentContent {
     Resources {
         resources: Vec<PlacedResource>,
         warnings: Vec<Finding>,
+        /// Whether the document is empty but for comments.
+        blank: bool,
     },
     /// The nodes of a group: `groups/<name>/group.yaml`.
     Group {
@@ -71,6 +78,19 @@ impl Document {
         Self {
             id: id.into(),
             content: DocumentContent::Invalid(vec![finding]),
+            more_findings: FindingCounts::default(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &DocumentId {
+        &self.id
+    }
+
+    /// Returns the resources; empty if the document is invalid, or defines a group.
+    pub(super) fn resources(&self) -> &[PlacedResource] {
+        match &self.content {
+            DocumentContent::Resources { resources, .. } => resources,
+            DocumentContent::Group { .. } | DocumentContent::Invalid(_) => &[],
         }
     }
 }
@@ -104,18 +124,32 @@ impl DocumentDecoder {
     #[must_use]
     pub fn decode(&self, id: impl Into<DocumentId>, bytes: &[u8]) -> Document {
         let id = id.into();
-        let content = match group::defined_by(&self.root, &id) {
+        let mut content = match group::defined_by(&self.root, &id) {
             Some(name) => group::parse(&id, bytes).map(|matcher| DocumentContent::Group {
                 name,
                 matcher: Box::new(matcher),
             }),
             None => resources(&id, bytes, &self.options),
+        }
+        .unwrap_or_else(DocumentContent::Invalid);
+        let more_findings = match &mut content {
+            DocumentContent::Resources { warnings, .. } => cut(warnings),
+            DocumentContent::Group { .. } => FindingCounts::default(),
+            DocumentContent::Invalid(findings) => cut(findings),
         };
         Document {
-            content: content.unwrap_or_else(DocumentContent::Invalid),
             id,
+            content,
+            more_findings,
         }
     }
+}
+
+/// Cuts the findings of a document, and returns the numbers of those that were removed.
+fn cut(findings: &mut Vec<Finding>) -> FindingCounts {
+    let more = FindingCounts::of(findings.iter().skip(MAX_FINDINGS));
+    findings.truncate(MAX_FINDINGS);
+    more
 }
 
 fn resources(
@@ -138,6 +172,7 @@ fn resources(
         })
         .collect();
     Ok(DocumentContent::Resources {
+        blank: loaded.is_empty() && codec::is_blank(format, bytes),
         resources: loaded.into_iter().map(PlacedResource::from).collect(),
         warnings,
     })

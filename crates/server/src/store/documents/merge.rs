@@ -5,8 +5,9 @@
 //!  ┌──────┐ ◀────────────── document changed ─────────────────▶ ┌───────────┐
 //!  │ kept │                                                     │ candidate │
 //!  └──────┘ ◀──── another document owns one of its names ────── └───────────┘
-//!   last valid                                                        │ every name is free
-//!   resources stay served                                             ▼
+//!   last valid        (strict: or a reference would lead to           │ every name is free
+//!   resources stay    nothing)                                        ▼
+//!   served
 //!                                                                ┌────────┐
 //!                                                                │ served │
 //!                                                                └────────┘
@@ -19,7 +20,7 @@
 //! in two documents, it belongs to the one that had it first; the other document stays a candidate until one of them is
 //! fixed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -28,22 +29,40 @@ use oxds_core::snapshot::ResourceKey;
 use oxds_types::codec;
 
 use super::changes::ScopedChanges;
-use super::conflicts::{Candidates, resolve};
+use super::conflicts::{Candidates, Resolution, resolve};
 use super::document::{Document, DocumentContent, DocumentDecoder, DocumentId, PlacedResource};
 use super::group;
 use super::ownership::Ownership;
-use super::references::{Referrers, dangling};
-use crate::store::finding::{Finding, Severity};
+use super::references::{MISSING, Referrers, dangling};
+use super::state::{Candidate, DocumentState, States};
+use super::strict;
+use crate::store::finding::{Finding, FindingCounts, Severity};
 use crate::store::update::{Origin, Update};
 
 /// How documents are decoded and checked.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DocumentOptions {
     /// How bytes are decoded and checked.
     pub codec: codec::Options,
-    /// Whether a reference to nothing is an error instead of a warning (S-70).
+    /// Whether a reference to nothing is an error instead of a warning (S-70). A document whose content, or whose deletion,
+    /// would lead to one keeps its last content.
     pub strict: bool,
+    /// Whether a document that becomes empty removes its resources. By default that is an error, and they stay served.
+    pub allow_empty: bool,
+    /// The largest number of findings in an update. [`Update::more_findings`] counts the others. Default: 1,000.
+    pub max_findings: usize,
+}
+
+impl Default for DocumentOptions {
+    fn default() -> Self {
+        Self {
+            codec: codec::Options::default(),
+            strict: false,
+            allow_empty: false,
+            max_findings: 1_000,
+        }
+    }
 }
 
 /// Documents that were added, changed or deleted; applied atomically.
@@ -74,41 +93,27 @@ impl Edits {
 /// Give changed documents to [`apply`](Self::apply) and pass the updates that it returns on to the server.
 #[derive(Debug)]
 pub struct Documents {
-    decoder: DocumentDecoder,
-    /// The severity of a reference to nothing.
-    dangling: Severity,
-    documents: BTreeMap<DocumentId, DocumentState>,
+    decoder: Arc<DocumentDecoder>,
+    strict: bool,
+    allow_empty: bool,
+    max_findings: usize,
+    states: States,
     ownership: Ownership,
     referrers: Referrers,
     /// Findings about the source itself.
     source: Vec<Finding>,
 }
 
-#[derive(Debug, Default)]
-struct DocumentState {
-    served: Vec<PlacedResource>,
-    /// The resources of the latest version, as long as other documents own some of their names.
-    candidate: Option<Vec<PlacedResource>>,
-    /// Findings about the document alone.
-    findings: Vec<Finding>,
-    /// Names in it that other documents own.
-    conflicts: Vec<Finding>,
-    /// References in it to nothing.
-    dangling: Vec<Finding>,
-}
-
 impl Documents {
     /// Creates a store without documents. All ids begin with `root`: the path of a folder, or the prefix of all keys.
     #[must_use]
     pub fn new(root: &Path, options: DocumentOptions) -> Self {
-        let dangling = match options.strict {
-            true => Severity::Error,
-            false => Severity::Warning,
-        };
         Self {
-            decoder: DocumentDecoder::new(root, options.codec),
-            dangling,
-            documents: BTreeMap::new(),
+            decoder: Arc::new(DocumentDecoder::new(root, options.codec)),
+            strict: options.strict,
+            allow_empty: options.allow_empty,
+            max_findings: options.max_findings,
+            states: States::default(),
             ownership: Ownership::default(),
             referrers: Referrers::default(),
             source: Vec::new(),
@@ -121,15 +126,64 @@ impl Documents {
         &self.decoder
     }
 
+    pub(crate) fn shared_decoder(&self) -> Arc<DocumentDecoder> {
+        Arc::clone(&self.decoder)
+    }
+
     /// Returns the ids of all documents, valid or not, sorted.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = &DocumentId> {
-        self.documents.keys()
+        self.states.ids()
     }
 
     /// Replaces the findings about the source itself: a folder that cannot be read, for example. They are part of each
     /// later update.
     pub fn set_source_findings(&mut self, findings: Vec<Finding>) {
         self.source = findings;
+    }
+
+    /// Returns, for each of these new contents, the number of served resources that neither it nor another of them has. A
+    /// content that will not be served loses nothing.
+    pub(crate) fn losses<'a>(
+        &self,
+        documents: impl Iterator<Item = &'a Document> + Clone,
+    ) -> Vec<usize> {
+        let root = self.decoder.root();
+        let gone = |document: &Document| {
+            let served = self.states.served(&document.id);
+            let is_served = match &document.content {
+                DocumentContent::Resources { blank, .. } => !blank || self.allow_empty,
+                DocumentContent::Group { .. } | DocumentContent::Invalid(_) => false,
+            };
+            if served.is_empty() || !is_served {
+                return Vec::new();
+            }
+            let now: HashSet<_> = document
+                .resources()
+                .iter()
+                .map(PlacedResource::key)
+                .collect();
+            let served = served.iter().map(PlacedResource::key);
+            served.filter(|key| !now.contains(key)).collect()
+        };
+        let gone: Vec<Vec<ResourceKey>> = documents.clone().map(gone).collect();
+        if gone.iter().all(Vec::is_empty) {
+            return vec![0; gone.len()];
+        }
+        // A resource that moves to another document is not lost.
+        let provided: HashSet<_> = documents
+            .clone()
+            .flat_map(|document| {
+                let scope = group::of(root, &document.id);
+                let resources = document.resources().iter();
+                resources.map(move |placed| (scope.clone(), placed.key()))
+            })
+            .collect();
+        let lost = |(document, gone): (&Document, Vec<ResourceKey>)| {
+            let scope = group::of(root, &document.id);
+            let lost = |key: &ResourceKey| !provided.contains(&(scope.clone(), key.clone()));
+            gone.into_iter().filter(lost).count()
+        };
+        documents.zip(gone).map(lost).collect()
     }
 
     /// Applies edits and returns what is served differently, with all findings.
@@ -156,8 +210,10 @@ impl Documents {
         // One change set for all edits: sessions see all of them or none (S-69).
         self.serve(&accepted, &mut changes);
         self.check_references(accepted, &changes);
+        let (findings, more_findings) = self.findings();
         Update {
-            findings: self.findings(),
+            findings,
+            more_findings,
             changes: changes.root,
             groups: changes.groups.into_values().collect(),
             origin,
@@ -166,10 +222,16 @@ impl Documents {
     }
 
     fn delete(&mut self, id: &DocumentId, changes: &mut ScopedChanges) {
-        let Some(state) = self.documents.remove(id) else {
+        if !self.states.contains(id) {
             return;
-        };
-        self.disown(id, &state.served, changes);
+        }
+        self.states.update(id, |state| {
+            *state = DocumentState {
+                served: std::mem::take(&mut state.served),
+                candidate: Some(Candidate::Deleted),
+                ..DocumentState::default()
+            };
+        });
         // Without its definition a group has no nodes; its resources stay, in case the definition comes back.
         if let Some(name) = group::defined_by(self.decoder.root(), id) {
             self.ownership.undefine(&name);
@@ -178,22 +240,33 @@ impl Documents {
     }
 
     fn put(&mut self, document: Document, changes: &mut ScopedChanges) {
-        let Document { id, content } = document;
+        let Document {
+            id,
+            content,
+            more_findings,
+        } = document;
+        let served = self.states.served(&id).len();
         let (candidate, findings) = match content {
+            DocumentContent::Resources { blank: true, .. } if served > 0 && !self.allow_empty => {
+                (None, vec![emptied(&id, served)])
+            }
             DocumentContent::Resources {
                 resources,
                 warnings,
-            } => (Some(resources), warnings),
+                ..
+            } => (Some(Candidate::Content(resources)), warnings),
             DocumentContent::Group { name, matcher } => {
                 (None, self.define(&id, &name, *matcher, changes))
             }
             // The last valid resources stay served (S-73).
             DocumentContent::Invalid(findings) => (None, findings),
         };
-        let state = self.documents.entry(id).or_default();
-        state.candidate = candidate;
-        state.findings = findings;
-        state.conflicts.clear();
+        self.states.update(&id, |state| {
+            state.candidate = candidate;
+            state.findings = findings;
+            state.more_findings = more_findings;
+            state.refusals.clear();
+        });
     }
 
     fn define(
@@ -212,38 +285,54 @@ impl Documents {
         }
     }
 
-    /// Returns the candidates that may be served, and records the conflicts of the others.
+    /// Returns the candidates that may be served, and records why the others may not.
     fn accept(&mut self) -> BTreeSet<DocumentId> {
-        let candidates: Candidates<'_> = self
-            .documents
-            .iter()
-            .filter_map(|(id, state)| Some((Arc::clone(id), state.candidate.as_deref()?)))
-            .collect();
-        let resolution = resolve(self.decoder.root(), &candidates, &self.ownership);
-        for (id, findings) in resolution.conflicts {
-            if let Some(state) = self.documents.get_mut(&id) {
-                state.conflicts = findings;
-            }
+        let root = self.decoder.root();
+        let candidates: Candidates<'_> = self.states.candidates().collect();
+        let resolution = match self.strict {
+            false => resolve(root, &candidates, &self.ownership),
+            true => strict::resolve(root, &candidates, &self.ownership, &self.referrers, |id| {
+                self.states.served(id)
+            }),
+        };
+        let Resolution { accepted, refusals } = resolution;
+        for (id, findings) in refusals {
+            self.states.update(&id, |state| state.refusals = findings);
         }
-        resolution.accepted
+        accepted
     }
 
     /// Serves the accepted candidates. All of them give up their old names before any of them takes its new ones.
     fn serve(&mut self, accepted: &BTreeSet<DocumentId>, changes: &mut ScopedChanges) {
+        let root = self.decoder.root();
         for id in accepted {
-            let Some(state) = self.documents.get_mut(id) else {
-                continue;
-            };
-            state.conflicts.clear();
+            let before = self.states.update(id, |state| {
+                state.refusals.clear();
+                let (now, is_deleted) = match state.candidate.take() {
+                    Some(Candidate::Content(resources)) => (resources, false),
+                    Some(Candidate::Deleted) => (Vec::new(), true),
+                    None => (Vec::new(), false),
+                };
+                (std::mem::replace(&mut state.served, now), is_deleted)
+            });
+            let (before, is_deleted) = before;
+            if is_deleted {
+                self.states.remove(id);
+            }
             // Removals first: a name that moves between two documents is then one upsert, not a removal (S-72).
-            let served = state.candidate.take().unwrap_or_default();
-            let before = std::mem::replace(&mut state.served, served);
-            self.disown(id, &before, changes);
+            let scope = group::of(root, id);
+            for placed in &before {
+                self.referrers.remove(id, placed);
+                let key = placed.key();
+                // A removal that the upsert of another document follows changes nothing.
+                if self.ownership.remove(&scope, &key, id) {
+                    changes.scope(&scope).removals.push(key);
+                }
+            }
         }
         for id in accepted {
-            let scope = group::of(self.decoder.root(), id);
-            let state = self.documents.get(id);
-            for placed in state.into_iter().flat_map(|state| &state.served) {
+            let scope = group::of(root, id);
+            for placed in self.states.served(id) {
                 self.ownership.insert(&scope, &placed.key(), id);
                 self.referrers.add(id, placed);
                 let changes = changes.scope(&scope);
@@ -257,43 +346,38 @@ impl Documents {
         for key in changes.keys() {
             ids.extend(self.referrers.of(&key).cloned());
         }
-        for id in ids {
-            if let Some(state) = self.documents.get_mut(&id) {
-                let scope = group::of(self.decoder.root(), &id);
-                let exists = |key: &ResourceKey| self.ownership.sees(&scope, key);
-                let placed = state.served.iter();
-                state.dangling = placed
-                    .flat_map(|placed| dangling(&id, placed, self.dangling, exists))
-                    .collect();
-            }
+        let severity = match self.strict {
+            true => Severity::Error,
+            false => Severity::Warning,
+        };
+        ids.retain(|id| self.states.contains(id));
+        for id in &ids {
+            let scope = group::of(self.decoder.root(), id);
+            let problem = |key: &ResourceKey| match self.ownership.sees(&scope, key) {
+                true => None,
+                false => Some(MISSING.to_owned()),
+            };
+            let placed = self.states.served(id).iter();
+            let dangling: Vec<_> = placed
+                .flat_map(|placed| dangling(id, placed, severity, problem))
+                .collect();
+            self.states.update(id, |state| state.dangling = dangling);
         }
     }
 
-    /// Takes its names from a document. A removal that the upsert of another document follows changes nothing.
-    fn disown(&mut self, id: &Path, resources: &[PlacedResource], changes: &mut ScopedChanges) {
-        let scope = group::of(self.decoder.root(), id);
-        for placed in resources {
-            self.referrers.remove(id, placed);
-            let key = placed.key();
-            if self.ownership.remove(&scope, &key, id) {
-                changes.scope(&scope).removals.push(key);
-            }
-        }
-    }
-
-    /// Returns all findings, sorted by document and position.
-    fn findings(&self) -> Vec<Finding> {
+    /// Returns the findings, sorted by document and position, and the numbers of those that are only counted.
+    fn findings(&self) -> (Vec<Finding>, FindingCounts) {
         let root = self.decoder.root();
         let mut findings = self.source.clone();
-        for state in self.documents.values() {
-            let all = [&state.findings, &state.conflicts, &state.dangling];
-            findings.extend(all.into_iter().flatten().cloned());
-        }
         findings.extend(self.ownership.undefined_groups().filter_map(|name| {
             let id = group::definition(root, name);
             let message = "no such file: the group has no nodes, so its resources are not served";
-            (!self.documents.contains_key(&*id)).then(|| Finding::of_rule(&id, "group", message))
+            (!self.states.contains(&id)).then(|| Finding::of_rule(&id, "group", message))
         }));
+        let more = self.states.findings(
+            self.max_findings.saturating_sub(findings.len()),
+            &mut findings,
+        );
         if self.ownership.is_empty() && findings.is_empty() {
             findings.push(Finding {
                 severity: Severity::Warning,
@@ -301,8 +385,20 @@ impl Documents {
             });
         }
         findings.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
-        findings
+        (findings, more)
     }
+}
+
+fn emptied(id: &Path, served: usize) -> Finding {
+    let resources = if served == 1 {
+        "resource stays"
+    } else {
+        "resources stay"
+    };
+    let message = format!(
+        "the file is empty, its {served} {resources} served; to remove them, delete the file, write `[]`, or use --allow-empty"
+    );
+    Finding::of_rule(id, "empty", &message)
 }
 
 fn equally_specific(id: &Path, (resource_type, name): &ResourceKey, other: &str) -> Finding {

@@ -36,6 +36,8 @@ mod group;
 mod merge;
 mod ownership;
 mod references;
+mod state;
+mod strict;
 #[cfg(test)]
 mod tests;
 

@@ -48,22 +48,22 @@ impl Referrers {
     }
 }
 
-/// Returns one finding for each reference of the resource to something that does not exist.
+/// Returns one finding for each reference of the resource that leads to nothing. `problem` returns `None` for a resource that
+/// exists, and otherwise what is wrong with it.
 pub(super) fn dangling(
     id: &Path,
     placed: &PlacedResource,
     severity: Severity,
-    exists: impl Fn(&ResourceKey) -> bool,
+    problem: impl Fn(&ResourceKey) -> Option<String>,
 ) -> impl Iterator<Item = Finding> {
     let resource = &placed.resource;
-    let missing = resource
-        .references()
-        .iter()
-        .filter(move |reference| !exists(&target(reference)));
-    missing.map(move |missing| {
+    let references = resource.references().iter();
+    let missing =
+        references.filter_map(move |reference| Some((reference, problem(&target(reference))?)));
+    missing.map(move |(missing, problem)| {
         let (resource_type, name) = (resource.resource_type(), resource.name());
         let message = format!(
-            "{resource_type} {name:?} refers to {} {:?}, which does not exist",
+            "{resource_type} {name:?} refers to {} {:?}, which {problem}",
             missing.resource_type, missing.name
         );
         Finding {
@@ -75,6 +75,9 @@ pub(super) fn dangling(
         }
     })
 }
+
+/// The problem of a resource that is in no document.
+pub(super) const MISSING: &str = "does not exist";
 
 fn target(reference: &Reference) -> ResourceKey {
     (reference.resource_type.clone(), Arc::clone(&reference.name))

@@ -205,3 +205,68 @@ fn s72_no_documents_is_a_warning() {
     assert_eq!(rules(&update), [("", "empty")]);
     assert_eq!(update.findings[0].severity, Severity::Warning);
 }
+
+fn strict() -> Fixture {
+    Fixture::with(DocumentOptions {
+        strict: true,
+        ..DocumentOptions::default()
+    })
+}
+
+/// Given a chain listener, route, cluster without the cluster, then nothing of the chain is served, and each finding names the
+/// cause. With the cluster all of it is.
+#[test]
+fn b2_strict_serves_a_chain_only_as_a_whole() {
+    let listener = "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: l\napi_listener: {api_listener: \
+        {\"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, \
+        stat_prefix: s, rds: {route_config_name: r, config_source: {ads: {}}}}}\n";
+    let mut documents = strict();
+    let update = documents.put(&[("l.yaml", listener), ("r.yaml", &route("c"))]);
+    assert_eq!(upserts(&update), [""; 0]);
+    assert_eq!(
+        rules(&update),
+        [("l.yaml", "dangling"), ("r.yaml", "dangling")]
+    );
+    let message = &update.findings[0].message;
+    assert!(
+        message.contains("not served because of the errors in /shop/r.yaml"),
+        "{message}"
+    );
+    let mut update = documents.put(&[("c.yaml", &cluster("c"))]);
+    assert_eq!(rules(&update), []);
+    update
+        .changes
+        .upserts
+        .sort_by(|a, b| a.name().cmp(b.name()));
+    assert_eq!(upserts(&update), ["c", "l", "r"]);
+}
+
+/// Given a cluster that a served route needs, and another document that is new and needs it too, when the cluster's document
+/// drops it, then this is refused, and the new document is served.
+#[test]
+fn b2_refused_removal_does_not_refuse_others() {
+    let mut documents = strict();
+    documents.put(&[("c.yaml", &cluster("c")), ("r.yaml", &route("c"))]);
+    let other = route("c").replace("name: r\n", "name: s\n");
+    let update = documents.put(&[("c.yaml", &cluster("x")), ("s.yaml", &other)]);
+    assert_eq!(upserts(&update), ["s"]);
+    assert_eq!(rules(&update), [("c.yaml", "dangling")]);
+    let update = documents.delete("c.yaml");
+    assert_eq!(
+        (removals(&update).len(), rules(&update)),
+        (0, vec![("c.yaml", "dangling")])
+    );
+    documents.delete("r.yaml");
+    let update = documents.delete("s.yaml");
+    assert_eq!(
+        removals(&update),
+        ["c", "s"],
+        "the deletion of c.yaml follows"
+    );
+    assert_eq!(
+        update.findings.len(),
+        1,
+        "no resources are left: {:?}",
+        update.findings
+    );
+}

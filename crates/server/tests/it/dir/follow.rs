@@ -1,96 +1,16 @@
 //! A folder whose files change while a store watches it.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
 
 use oxds_server::dir::Options;
-use oxds_server::{DirStore, Server, Store, Update};
+use oxds_server::{DirStore, Server, Store};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-use super::{changed, cluster, folder, lines, write};
+use super::watched::Watched;
+use super::{changed, cluster, folder, write};
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
 use crate::{Running, SOON};
-
-/// A folder store, with the names served so far and the latest findings.
-struct Watched {
-    dir: TempDir,
-    store: DirStore,
-    served: BTreeSet<String>,
-    findings: Vec<String>,
-}
-
-impl Watched {
-    async fn start(files: &[(&str, &str)]) -> Self {
-        let dir = folder(files);
-        let store = DirStore::open(dir.path(), Options::default()).unwrap();
-        let (served, findings) = (BTreeSet::new(), Vec::new());
-        let mut watched = Self {
-            dir,
-            store,
-            served,
-            findings,
-        };
-        watched.next().await;
-        watched
-    }
-
-    fn path(&self) -> &Path {
-        self.dir.path()
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        write(self.path(), name, text);
-    }
-
-    /// Waits for the next update and applies it. Returns the names that it added or changed, and those that it removed.
-    async fn next(&mut self) -> (Vec<String>, Vec<String>) {
-        let update = timeout(SOON, self.store.next())
-            .await
-            .expect("no update came")
-            .unwrap();
-        self.apply(&update)
-    }
-
-    fn apply(&mut self, update: &Update) -> (Vec<String>, Vec<String>) {
-        self.findings = lines(&self.dir, &update.findings);
-        let upserts: Vec<_> = update
-            .changes
-            .upserts
-            .iter()
-            .map(|r| r.name().to_string())
-            .collect();
-        let mut removals: Vec<_> = update
-            .changes
-            .removals
-            .iter()
-            .map(|(_, name)| name.to_string())
-            .collect();
-        removals.retain(|name| !upserts.contains(name));
-        for name in &removals {
-            self.served.remove(name);
-        }
-        self.served.extend(upserts.iter().cloned());
-        (upserts, removals)
-    }
-
-    /// Asserts that no further update changes anything: the previous save was one change set, not two.
-    async fn assert_quiet(&mut self) {
-        // Ten times the quiet period.
-        if let Ok(Some(update)) = timeout(Duration::from_millis(500), self.store.next()).await {
-            assert!(update.changes.is_empty(), "{update:?}");
-        }
-    }
-
-    fn serves(&self, expected: &[&str]) {
-        assert_eq!(
-            self.served.iter().map(String::as_str).collect::<Vec<_>>(),
-            expected
-        );
-    }
-}
 
 /// Given a route to a cluster of another file, when that file is added and deleted, then the warning goes and comes back,
 /// although the file of the route is not read again.
@@ -307,15 +227,7 @@ async fn s69_config_map_update_is_one_change_set() {
     for file in ["a.yaml", "b.yaml"] {
         symlink(format!("..data/{file}"), dir.path().join(file)).unwrap();
     }
-    let store = DirStore::open(dir.path(), Options::default()).unwrap();
-    let (served, findings) = (BTreeSet::new(), Vec::new());
-    let mut watched = Watched {
-        dir,
-        store,
-        served,
-        findings,
-    };
-    watched.next().await;
+    let mut watched = Watched::with(dir, Options::default()).await;
     watched.serves(&["a", "b"]);
 
     symlink("..2", watched.path().join("..data_tmp")).unwrap();

@@ -2,6 +2,8 @@
 
 mod follow;
 mod load;
+mod watched;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::fs;
