@@ -45,6 +45,11 @@ impl Output {
         self.write(&format!("{line}\n"))
     }
 
+    /// Writes a line that contains names of files or texts of sources: without control characters.
+    pub(crate) fn plain_line(&mut self, line: &str) -> Result<(), Failure> {
+        self.line(&oxds_apicheck::report::plain(line))
+    }
+
     /// Writes a value as pretty JSON, and a line end.
     pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(value).map_err(Failure::negative)?;

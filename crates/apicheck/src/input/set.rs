@@ -8,7 +8,7 @@ use prost::bytes::Bytes;
 use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Value};
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
-use super::failure::{Failure, Unusable, unreadable};
+use super::failure::{Failure, Unusable, not_regular, unreadable};
 use super::paths::is_below;
 use super::source::LoadOptions;
 use crate::model::{Name, Syntax, Tree};
@@ -18,6 +18,9 @@ const SET: &str = "google.protobuf.FileDescriptorSet";
 
 /// Reads a set: JSON if the file name ends with `.json`, otherwise binary.
 pub(super) fn load(path: &Path, options: &LoadOptions) -> Result<Tree, Failure> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(not_regular(path).into());
+    }
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
     let bytes = match path.extension().is_some_and(|ending| ending == "json") {
         true => from_json(&bytes).map_err(|why| Unusable::BrokenSet {

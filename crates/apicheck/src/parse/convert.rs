@@ -22,7 +22,8 @@ pub(super) const KNOWN: i32 = 2023;
 /// Converted file.
 #[derive(Debug)]
 pub(super) struct Converted {
-    pub(super) text: String,
+    /// Converted text; empty if nothing was replaced.
+    text: String,
     /// Whether the file declares an edition.
     pub(super) edition: bool,
     edits: Vec<Replacement>,
@@ -54,7 +55,7 @@ pub(super) fn convert(source: &str) -> Converted {
         next: 0,
         done: 0,
         converted: Converted {
-            text: String::with_capacity(source.len() + source.len() / 8),
+            text: String::new(),
             edition: false,
             edits: Vec::new(),
             reserved: Vec::new(),
@@ -71,11 +72,21 @@ pub(super) fn convert(source: &str) -> Converted {
     if converter.converted.fatal.is_none() {
         converter.file();
     }
-    converter.converted.text.push_str(&source[converter.done..]);
+    if !converter.converted.edits.is_empty() {
+        converter.converted.text.push_str(&source[converter.done..]);
+    }
     converter.converted
 }
 
 impl Converted {
+    /// Returns the converted text of `source`.
+    pub(super) fn text<'a>(&'a self, source: &'a str) -> &'a str {
+        match self.edits.is_empty() {
+            true => source,
+            false => &self.text,
+        }
+    }
+
     /// Maps a byte offset of the converted text to the original file.
     pub(super) fn original(&self, offset: usize) -> usize {
         let after = self

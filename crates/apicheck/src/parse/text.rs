@@ -37,7 +37,7 @@ fn read(text: &Text) -> Result<Draft, Vec<Error>> {
         let at = FileErrors::of(text, source);
         return Err(vec![at.at(place.clone(), Reason::Syntax(why.clone()))]);
     }
-    let parsed = protox_parse::parse(&text.path, &converted.text);
+    let parsed = protox_parse::parse(&text.path, converted.text(source));
     if parsed.is_err() || !converted.errors.is_empty() {
         let at = FileErrors::of(text, source);
         let own = converted.errors.iter();

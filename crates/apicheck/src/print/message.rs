@@ -6,8 +6,8 @@ use super::declaration::{LAST_FIELD, ranges, short};
 use super::layout::{OptionText, block, head_with};
 use super::{FilePrinter, Item, VERSIONING, value};
 use crate::model::{
-    Cardinality, EnumId, Field, Kind, Message, MessageId, NumberRange, Scalar, Source, Syntax,
-    json_name,
+    Cardinality, EnumId, Field, Kind, Message, MessageId, NumberRange, Options, Scalar, Source,
+    Syntax, json_name,
 };
 
 impl FilePrinter<'_> {
@@ -63,15 +63,41 @@ impl FilePrinter<'_> {
         let mut head = self.option_lines(scope, &message.options);
         head.extend(self.previous_type(scope, message));
         head.extend(self.reserved(message));
-        if !message.extension_ranges.is_empty() {
-            let ranges = ranges(&message.extension_ranges, LAST_FIELD);
-            let line = format!("extensions {ranges};");
-            head.push(self.with_all(&message.extensions_docs, line));
-        }
+        head.extend(self.extensions(scope, message));
         let mut items = self.nested(scope, &message.messages, &message.enums, Some(message.id));
         items.extend(self.fields(scope, message));
         head.extend(self.in_order(message.source.span, items));
         head
+    }
+
+    /// Prints the extension ranges: one statement for all ranges with the same options.
+    fn extensions(&self, scope: &str, message: &Message) -> Vec<String> {
+        let mut groups: Vec<(&Options, Vec<NumberRange>)> = Vec::new();
+        for (range, options) in message
+            .extension_ranges
+            .iter()
+            .zip(&message.extension_options)
+        {
+            match groups.iter_mut().find(|(known, _)| *known == options) {
+                Some((_, ranges)) => ranges.push(*range),
+                None => groups.push((options, vec![*range])),
+            }
+        }
+        let statements = groups
+            .into_iter()
+            .enumerate()
+            .map(|(index, (options, own))| {
+                let head = format!("extensions {}", ranges(&own, LAST_FIELD));
+                let line = head_with(&head, &self.options(scope, options)) + ";";
+                // All comments stand before the first statement.
+                let docs = if index == 0 {
+                    &message.extensions_docs[..]
+                } else {
+                    &[]
+                };
+                self.with_all(docs, line)
+            });
+        statements.collect()
     }
 
     /// Prints the annotation with the previous type of a message that moves.

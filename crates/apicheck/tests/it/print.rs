@@ -309,3 +309,22 @@ message Old {
         assert_eq!(found, is_there, "{comment}: {text}");
     }
 }
+
+#[test]
+fn e4_options_of_extension_ranges_are_printed() {
+    let text = "syntax = \"proto2\";\npackage a.v1;\nmessage M {\n  // Ranges.\n  \
+                extensions 100 [verification = UNVERIFIED];\n  extensions 1 to 9, 300;\n  \
+                extensions 200 to 299 [declaration = { number: 200, full_name: \".a.v1.x\", type: \"int32\" }];\n}\n\
+                extend M { optional int32 x = 200; }\n";
+    let tree = Tree::parse([("a/v1/a.proto", text)]).unwrap();
+    let again = printed(&tree);
+    for line in [
+        "// Ranges.\n  extensions 100 [verification = UNVERIFIED];",
+        "extensions 1 to 9, 300;",
+        "full_name: \".a.v1.x\"",
+    ] {
+        assert!(again.contains(line), "{line} in {again}");
+    }
+    let reread = Tree::parse([("a/v1/a.proto", again.as_str())]).unwrap();
+    assert_eq!(printed(&reread), again);
+}

@@ -63,21 +63,21 @@ impl Check<'_> {
             let declared = declarations(options);
             if verified(options) == Some(false) && !declared.is_empty() {
                 let why = "a range with declarations cannot be UNVERIFIED";
-                self.wrong_declaration(message, why.to_owned());
+                self.wrong_declaration(message, why);
             }
             for one in &declared {
                 if let Some(why) = wrong(one, *range) {
-                    self.wrong_declaration(message, why);
+                    self.wrong_declaration(message, &why);
                 }
                 if !numbers.insert(one.number) {
                     let why = format!("extension number {} is declared twice", one.number);
-                    self.wrong_declaration(message, why);
+                    self.wrong_declaration(message, &why);
                 }
             }
         }
     }
 
-    fn wrong_declaration(&mut self, message: &Message, why: String) {
+    fn wrong_declaration(&mut self, message: &Message, why: &str) {
         let why = format!("{}: {why}", message.name);
         self.report(message.file, &message.source, why, None);
     }

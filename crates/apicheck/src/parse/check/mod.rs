@@ -5,8 +5,11 @@
 mod declarations;
 mod extensions;
 mod fields;
+mod targets;
 
 use std::collections::HashMap;
+
+use prost_reflect::Value;
 
 use super::error::{Error, Reason};
 use crate::finding::Location;
@@ -30,6 +33,7 @@ pub(super) fn all(tree: &Tree) -> Vec<Error> {
         check.enumeration(declared);
     }
     check.extensions();
+    check.targets();
     check.errors
 }
 
@@ -156,5 +160,5 @@ impl Check<'_> {
 /// Returns whether a file is for the lite runtime.
 fn is_lite(file: &File) -> bool {
     let optimized = file.options.get("optimize_for");
-    optimized.and_then(|value| value.as_enum_number()) == Some(3)
+    optimized.and_then(Value::as_enum_number) == Some(3)
 }

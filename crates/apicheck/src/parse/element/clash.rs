@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use prost_types::{DescriptorProto, EnumDescriptorProto, ServiceDescriptorProto};
+use prost_reflect::Value;
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, ServiceDescriptorProto,
+};
 
 use super::Builder;
 use crate::model::{Options, json_name};
@@ -53,8 +56,12 @@ impl Builder<'_> {
             else {
                 continue;
             };
-            let tolerated = !must_differ && !(is_custom && other_is_custom);
-            if (is_custom || other_is_custom) && !tolerated {
+            // Where equal default names are tolerated, one of them may be a default.
+            let is_error = match must_differ {
+                true => is_custom || other_is_custom,
+                false => is_custom && other_is_custom,
+            };
+            if is_error {
                 let field = field.name();
                 let why =
                     format!("{name}: the JSON name {json:?} of {field} is also that of {other}");
@@ -100,10 +107,14 @@ impl Builder<'_> {
                 self.rule(&[2, index, NAME], why);
             }
         }
-        let mut numbers: Vec<i32> = proto.value.iter().map(|value| value.number()).collect();
+        let mut numbers: Vec<i32> = proto
+            .value
+            .iter()
+            .map(EnumValueDescriptorProto::number)
+            .collect();
         numbers.sort_unstable();
         let has_alias = numbers.windows(2).any(|pair| pair[0] == pair[1]);
-        let allowed = options.get("allow_alias").and_then(|value| value.as_bool());
+        let allowed = options.get("allow_alias").and_then(Value::as_bool);
         let why = match allowed {
             Some(true) if !has_alias => "allow_alias is set, but no two values have one number",
             Some(false) => "allow_alias = false has no effect: remove it",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prost::Message as _;
-use prost_types::{DescriptorProto, EnumDescriptorProto};
+use prost_types::{DescriptorProto, EnumDescriptorProto, MessageOptions};
 
 use super::options::UNINTERPRETED;
 use super::{Builder, split};
@@ -33,14 +33,7 @@ impl Builder<'_> {
         let map_entry = proto
             .options
             .as_ref()
-            .is_some_and(prost_types::MessageOptions::map_entry);
-        let written = proto.options.iter().flat_map(|o| &o.uninterpreted_option);
-        for (option, index) in written.zip(0..) {
-            if matches!(&option.name[..], [part] if part.name_part == "map_entry") {
-                let why = "map_entry is set by compilers: expected a field of type map<K, V>";
-                self.rule(&[7, UNINTERPRETED, index], format!("{name}: {why}"));
-            }
-        }
+            .is_some_and(MessageOptions::map_entry);
         let options = match map_entry {
             true => Options::default(),
             false => self.options(
@@ -58,22 +51,7 @@ impl Builder<'_> {
             self.features.delimited = false;
             self.map_entries.insert(id);
         }
-        let fields = proto.field.iter().zip(0..);
-        let by_type: HashMap<&str, i32> = fields
-            .filter_map(|(field, index)| Some((field.type_name.as_deref()?, index)))
-            .collect();
-        let own = self.path.clone();
-        let messages = self.each(3, &proto.nested_type, |s, m| {
-            let is_entry = m
-                .options
-                .as_ref()
-                .is_some_and(|options| options.map_entry());
-            let field = by_type.get(m.name()).filter(|_| is_entry);
-            s.map_field = field.map(|index| [&own[..], &[2, *index]].concat());
-            let id = s.message(&name, m, Some(id));
-            s.map_field = None;
-            id
-        });
+        let messages = self.nested(&name, proto, id);
         let enums = self.each(4, &proto.enum_type, |s, e| {
             s.enumeration(&name, e, Some(id))
         });
@@ -116,6 +94,24 @@ impl Builder<'_> {
         id
     }
 
+    /// Builds the nested messages, map entries included.
+    fn nested(&mut self, name: &str, proto: &DescriptorProto, id: MessageId) -> Vec<MessageId> {
+        let fields = proto.field.iter().zip(0..);
+        let by_type: HashMap<&str, i32> = fields
+            .filter_map(|(field, index)| Some((field.type_name.as_deref()?, index)))
+            .collect();
+        let own = self.path.clone();
+        self.each(3, &proto.nested_type, |s, nested| {
+            let options = nested.options.as_ref();
+            let is_entry = options.is_some_and(MessageOptions::map_entry);
+            let field = by_type.get(nested.name()).filter(|_| is_entry);
+            s.map_field = field.map(|index| [&own[..], &[2, *index]].concat());
+            let id = s.message(name, nested, Some(id));
+            s.map_field = None;
+            id
+        })
+    }
+
     /// Returns the options of each extension range.
     fn extension_options(&mut self, name: &str, proto: &DescriptorProto) -> Vec<Options> {
         self.each(5, &proto.extension_range, |s, range| {
@@ -130,6 +126,13 @@ impl Builder<'_> {
 
     /// Reports violations of the current message that concern no other element.
     fn check_message(&mut self, name: &str, proto: &DescriptorProto, options: &Options) {
+        let written = proto.options.iter().flat_map(|o| &o.uninterpreted_option);
+        for (option, index) in written.zip(0..) {
+            if matches!(&option.name[..], [part] if part.name_part == "map_entry") {
+                let why = "map_entry is set by compilers: expected a field of type map<K, V>";
+                self.rule(&[7, UNINTERPRETED, index], format!("{name}: {why}"));
+            }
+        }
         self.check_json_names(name, proto, options, self.features.json);
         self.check_reserved_names(name, 10, &proto.reserved_name);
         self.check_message_ranges(name, proto);

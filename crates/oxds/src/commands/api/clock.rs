@@ -90,7 +90,7 @@ pub(super) fn clock(args: &ClockArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     }
     for row in &rows {
-        output.line(&row.text)?;
+        output.plain_line(&row.text)?;
     }
     let one = all.first().filter(|_| args.element.is_some());
     if let Some(layer) = one.and_then(Deprecation::layer) {
@@ -123,9 +123,9 @@ pub(super) fn audit(args: &AuditArgs) -> Result<Exit, Failure> {
         ("two versions of one dependency", &sections.two_versions),
         ("for the next major", &sections.for_the_next_major),
     ] {
-        output.line(&format!("{title}: {}", rows.len()))?;
+        output.plain_line(&format!("{title}: {}", rows.len()))?;
         for row in rows {
-            output.line(&format!("  {}", row.text))?;
+            output.plain_line(&format!("  {}", row.text))?;
         }
     }
     Ok(Exit::Success)

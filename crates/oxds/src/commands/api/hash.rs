@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             } in &lines
             {
                 let closure = closure.as_ref().map(|closure| format!("{closure}  "));
-                output.line(&format!("{local}  {}{name}", closure.unwrap_or_default()))?;
+                output.plain_line(&format!("{local}  {}{name}", closure.unwrap_or_default()))?;
             }
         }
     }

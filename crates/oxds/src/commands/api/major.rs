@@ -71,7 +71,7 @@ pub(super) fn next_major(args: &NextMajorArgs) -> Result<Exit, Failure> {
                 Difference::Missing(path) => (path, "is missing"),
                 Difference::Changed(path) => (path, "is outdated"),
             };
-            output.line(&format!("{} {what}", path.display()))?;
+            output.plain_line(&format!("{} {what}", path.display()))?;
         }
         return Ok(if differences.is_empty() {
             Exit::Success
@@ -81,9 +81,9 @@ pub(super) fn next_major(args: &NextMajorArgs) -> Result<Exit, Failure> {
     }
     let written = generate::write(root, &next.files).map_err(Failure::usage)?;
     for path in &written {
-        output.line(&path.display().to_string())?;
+        output.plain_line(&path.display().to_string())?;
     }
-    output.line(&format!(
+    output.plain_line(&format!(
         "{} files of {} packages, {} written",
         next.files.len(),
         next.packages.len(),
@@ -101,7 +101,7 @@ fn why(next: &NextMajor) -> Result<Exit, Failure> {
             UpgradeReason::MovesTo(package) => format!("moves to {package}"),
             UpgradeReason::RefersTo(other) => format!("refers to {other}"),
         };
-        output.line(&format!("{name} {reason}"))?;
+        output.plain_line(&format!("{name} {reason}"))?;
     }
     Ok(Exit::Success)
 }
@@ -116,17 +116,17 @@ pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
         generate::apply(&args.folder.tree, files, removed).map_err(Failure::usage)?;
     }
     for file in &promotion.files {
-        output.line(&format!("written: {}", file.path))?;
+        output.plain_line(&format!("written: {}", file.path))?;
     }
     for path in &promotion.removed {
-        output.line(&format!("removed: {path}"))?;
+        output.plain_line(&format!("removed: {path}"))?;
     }
     for (old, new) in &promotion.type_urls {
-        output.line(&format!("type URL: {old} -> {new}"))?;
+        output.plain_line(&format!("type URL: {old} -> {new}"))?;
     }
     for package in &promotion.not_frozen {
         let how = format!("`oxds api freeze {package}` freezes it in the lock file");
-        output.line(&format!(
+        output.plain_line(&format!(
             "not frozen: {package} has files without a status; {how}"
         ))?;
     }
@@ -162,7 +162,7 @@ pub(super) fn typemap(args: &TypemapArgs) -> Result<Exit, Failure> {
                 } else {
                     "  (not in this tree)"
                 };
-                output.line(&format!("{} -> {}{gone}", pair.old, pair.new))?;
+                output.plain_line(&format!("{} -> {}{gone}", pair.old, pair.new))?;
             }
         }
     }

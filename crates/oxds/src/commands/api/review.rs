@@ -39,10 +39,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             unowned: &review.unowned,
         })?,
         Format::Text => {
-            output.line(review.verdict())?;
+            output.plain_line(review.verdict())?;
             for (team, paths) in &review.teams {
                 for path in paths {
-                    output.line(&format!("{path} {team}"))?;
+                    output.plain_line(&format!("{path} {team}"))?;
                 }
             }
         }

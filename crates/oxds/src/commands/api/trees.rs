@@ -262,8 +262,7 @@ pub(super) fn failure(failure: input::Failure) -> Failure {
             ));
             match errors.iter().find_map(|error| testdata(&error.at.path)) {
                 Some(folder) => failure.hint(format_args!(
-                    "files of tests are checked like all others; `--exclude {}` leaves them out",
-                    plain(folder)
+                    "files below {folder} are checked like all others; `--exclude PATH` leaves them out"
                 )),
                 None => failure,
             }

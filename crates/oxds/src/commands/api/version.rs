@@ -109,7 +109,7 @@ pub(super) fn bump(args: &BumpArgs) -> Result<Exit, Failure> {
     let mut output = Output::new();
     for Bump { path, to, .. } in &bumps {
         if let Some(to) = to {
-            output.line(&format!("{path}: {to}"))?;
+            output.plain_line(&format!("{path}: {to}"))?;
         }
     }
     Ok(Exit::Success)
@@ -145,10 +145,10 @@ pub(super) fn freeze(args: &FreezeArgs) -> Result<Exit, Failure> {
     lock.write(&path).map_err(Failure::usage)?;
     let mut output = Output::new();
     for package in packages {
-        output.line(&format!("{package} is frozen in {}", path.display()))?;
+        output.plain_line(&format!("{package} is frozen in {}", path.display()))?;
     }
     for change in &changed {
-        output.line(&format!("{} changed after the freeze", change.package))?;
+        output.plain_line(&format!("{} changed after the freeze", change.package))?;
     }
     Ok(match changed.is_empty() {
         true => Exit::Success,
@@ -173,8 +173,8 @@ pub(super) fn suggest(args: &SuggestArgs) -> Result<Exit, Failure> {
         |class| format!("{class:?}").to_lowercase(),
     );
     match suggestion.next {
-        Some(next) => output.line(&next.to_string())?,
-        None => output.line(&class)?,
+        Some(next) => output.plain_line(&next.to_string())?,
+        None => output.plain_line(&class)?,
     }
     let files: Vec<_> = suggestion
         .files
@@ -182,7 +182,7 @@ pub(super) fn suggest(args: &SuggestArgs) -> Result<Exit, Failure> {
         .map(|(class, count)| format!("{count} {}", format!("{class:?}").to_lowercase()))
         .collect();
     if !files.is_empty() {
-        output.line(&format!(
+        output.plain_line(&format!(
             "{class}: changed files by class: {}",
             files.join(", ")
         ))?;

@@ -4,31 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use super::{api, edit, git, repository};
+use super::{api, commit, edit, git, repository, write};
 use crate::support::oxds;
 
 /// Release long before the changes, so that young elements are unreleased.
 const RELEASED: &str = "releases:\n- {version: 1.0.0, date: 2021-01-10}\n";
-
-fn write(dir: &Path, name: &str, text: &str) {
-    let path = dir.join(name);
-    fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
-    fs::write(path, text).expect("a file");
-}
-
-fn commit(dir: &Path, message: &str, date: &str) {
-    git(dir, &["add", "."]);
-    // The date of the commit matters, and only the environment can set it.
-    let git = std::process::Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm"])
-        .arg(message)
-        .env("GIT_COMMITTER_DATE", date)
-        .output()
-        .expect("git runs");
-    assert!(git.status.success(), "{git:?}");
-}
 
 #[test]
 fn paths_and_rules_ignored_by_buf_are_exempt() {

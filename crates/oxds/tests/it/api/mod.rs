@@ -1,6 +1,7 @@
 //! `oxds api` in a team's workflow: a repository, a branch, a change.
 
 mod except;
+mod team;
 
 use std::fs;
 use std::path::Path;
@@ -36,6 +37,26 @@ fn repository() -> tempfile::TempDir {
     git(dir.path(), &["commit", "-qm", "one"]);
     git(dir.path(), &["checkout", "-qb", "change"]);
     dir
+}
+
+fn write(dir: &Path, name: &str, text: &str) {
+    let path = dir.join(name);
+    fs::create_dir_all(path.parent().expect("below the folder")).expect("a folder");
+    fs::write(path, text).expect("a file");
+}
+
+fn commit(dir: &Path, message: &str, date: &str) {
+    git(dir, &["add", "."]);
+    // The date of the commit matters, and only the environment can set it.
+    let git = Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args(["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm"])
+        .arg(message)
+        .env("GIT_COMMITTER_DATE", date)
+        .output()
+        .expect("git runs");
+    assert!(git.status.success(), "{git:?}");
 }
 
 fn edit(dir: &Path, from: &str, to: &str) {
