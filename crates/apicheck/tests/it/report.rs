@@ -283,9 +283,9 @@ fn e10_merged_exception_lives_until_its_date_or_a_release() {
     assert_eq!(left(&dated, &dated, Some(&dated)), []);
     // or until the next release
     let note = format!("{unused} any more: remove it after the next release");
-    let note = (Severity::Note, "EXCEPTION_UNUSED", note);
-    assert_eq!(left(&undated, &undated, None), [note.clone()]);
-    assert_eq!(left(&undated, &undated, Some(&none)), [note]);
+    let note = [(Severity::Note, "EXCEPTION_UNUSED", note)];
+    assert_eq!(left(&undated, &undated, None), note);
+    assert_eq!(left(&undated, &undated, Some(&none)), note);
     assert_eq!(
         left(&undated, &undated, Some(&undated)),
         [error(" since release 1.2.0; owner: shop")]
