@@ -131,6 +131,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Returns whether the new tree lacks the element. Then `new` is the location of another element.
+    #[must_use]
+    pub fn is_removal(&self) -> bool {
+        self.old.is_some() && self.new_value.is_empty()
+    }
+
     /// Returns the name of the element in the old tree; its only name if it was not renamed.
     #[must_use]
     pub fn old_name(&self) -> &str {

@@ -159,6 +159,9 @@ pub(super) fn link<D: Declared>(
     linker.links
 }
 
+/// Declaration by index, with a word that must be equal on both sides.
+type Candidate<'t> = (u32, &'t str);
+
 /// Returns the indexes of the declarations of one sort, by nesting depth.
 fn levels<D: Declared>(tree: &Tree) -> Vec<Vec<u32>> {
     let mut levels: Vec<Vec<u32>> = Vec::new();
@@ -244,10 +247,10 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
         self.join_similar(&old, &new);
     }
 
-    /// Links the remaining declarations by short name and contents, in whatever package of the same
-    /// major they are now. Declarations inside a removed one count as removed with it.
+    /// Links the remaining declarations by short name and contents, in any package of the same
+    /// major. Declarations inside a removed one count as removed with it.
     fn moved(&mut self) {
-        let mut majors: BTreeMap<Option<u32>, [Vec<(u32, &'t str)>; 2]> = BTreeMap::new();
+        let mut majors: BTreeMap<Option<u32>, [Vec<Candidate<'t>>; 2]> = BTreeMap::new();
         let old = (0..)
             .zip(D::list(self.old))
             .filter(|(index, one): &(u32, _)| {
@@ -286,10 +289,9 @@ impl<'t, D: Declared + 't> Linker<'t, D> {
             .filter(|(index, one): &(u32, _)| !self.taken[*index as usize] && !one.synthetic())
     }
 
-    /// Links similar declarations. Each candidate comes with a word that must be equal on both
-    /// sides.
-    fn join_similar(&mut self, old: &[(u32, &'t str)], new: &[(u32, &'t str)]) {
-        let characteristics = |tree: &'t Tree, some: &[(u32, &'t str)]| -> Vec<_> {
+    /// Links similar declarations.
+    fn join_similar(&mut self, old: &[Candidate<'t>], new: &[Candidate<'t>]) {
+        let characteristics = |tree: &'t Tree, some: &[Candidate<'t>]| -> Vec<_> {
             some.iter()
                 .map(|(index, word)| D::list(tree)[*index as usize].characteristics(tree, word))
                 .collect()

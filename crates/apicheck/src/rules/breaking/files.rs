@@ -132,7 +132,13 @@ pub(super) fn enclosing(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec
                     let subject = ChangedElement::of(comparison, &*current.path, Some(old), new);
                     subject.formerly(&*earlier.path)
                 }
-                None => ChangedElement::removed(comparison, &*earlier.path, old, None),
+                None => match homes(comparison, earlier).as_deref() {
+                    Some([home, ..]) => {
+                        let new = Some((*home, &whole));
+                        ChangedElement::of(comparison, &*earlier.path, Some(old), new)
+                    }
+                    _ => ChangedElement::removed(comparison, &*earlier.path, old, None),
+                },
             };
             found.push((subject, vec![fact]));
         }
@@ -212,6 +218,19 @@ static FILE_REMOVED: Rule = Rule {
 };
 
 fn file_removed(comparison: &Comparison<'_>, old: &File) -> Fact {
+    let Some(homes) = homes(comparison, old) else {
+        return Fact::new(&FILE_REMOVED, "removed", &*old.path, "").breaks(ALL);
+    };
+    let paths: Vec<_> = homes.iter().map(|id| &*comparison.new[*id].path).collect();
+    let paths = paths.join(", ");
+    let message = format!("removed; its declarations moved to {paths}");
+    let fact = Fact::new(&FILE_MOVED, message, &*old.path, paths);
+    fact.breaks(&[Language::Cpp, Language::Python])
+}
+
+/// Returns the files that have the declarations of a removed file now. Returns `None` if one was
+/// removed, or if there was none.
+fn homes(comparison: &Comparison<'_>, old: &File) -> Option<Vec<FileId>> {
     let message = |id: &MessageId| {
         comparison
             .new_message(*id)
@@ -229,14 +248,8 @@ fn file_removed(comparison: &Comparison<'_>, old: &File) -> Fact {
                 .map(|id| comparison.new[id].file)
         }))
         .collect();
-    let Some(mut homes) = homes.filter(|homes| !homes.is_empty()) else {
-        return Fact::new(&FILE_REMOVED, "removed", &*old.path, "").breaks(ALL);
-    };
+    let mut homes = homes.filter(|homes| !homes.is_empty())?;
     homes.sort_unstable();
     homes.dedup();
-    let paths: Vec<_> = homes.iter().map(|id| &*comparison.new[*id].path).collect();
-    let paths = paths.join(", ");
-    let message = format!("removed; its declarations moved to {paths}");
-    let fact = Fact::new(&FILE_MOVED, message, &*old.path, paths);
-    fact.breaks(&[Language::Cpp, Language::Python])
+    Some(homes)
 }
