@@ -31,9 +31,13 @@ impl ExceptArgs {
         config.except(findings, today());
         let ignores = input::buf_ignores(tree.input()).map_err(|error| failure(error.into()))?;
         ignores.except(findings, |finding| {
-            let now = finding.new.as_ref().map(|at| (tree.input(), at));
+            let now = || Some((tree.input(), finding.new.as_ref()?));
             let earlier = || Some((base?, finding.old.as_ref()?));
-            let (input, at) = now.or_else(earlier)?;
+            // A removed element is shown at another one, whose file says nothing about it.
+            let (input, at) = match finding.is_removal() {
+                true => earlier().or_else(now),
+                false => now().or_else(earlier),
+            }?;
             input.within(&at.path).map(str::to_owned)
         });
         if let Some(path) = &self.baseline {

@@ -37,6 +37,27 @@ fn paths_and_rules_ignored_by_buf_are_exempt() {
 }
 
 #[test]
+fn e8_removed_file_is_ignored_by_its_own_path() {
+    let dir = repository();
+    let item = "syntax = \"proto3\";\n\npackage shop.v1;\n\nmessage Item {\n  string sku = 1;\n}\n";
+    write(dir.path(), "shop/v1/item.proto", item);
+    commit(dir.path(), "an item", "2021-02-01T00:00:00Z");
+    git(dir.path(), &["branch", "-f", "main"]);
+    fs::remove_file(dir.path().join("shop/v1/item.proto")).expect("the file");
+    let check = |ignored: &str| {
+        let text = format!("version: v1\nbreaking: {{ignore: [{ignored}]}}\n");
+        write(dir.path(), "buf.yaml", &text);
+        api("check", dir.path(), &[])
+    };
+    // The finding is located at the file that is left of the package.
+    check("shop/v1/order.proto").expect(
+        1,
+        &["shop/v1/order.proto:3:1: error[FILE_REMOVED] shop/v1/item.proto: removed"],
+    );
+    check("shop/v1/item.proto").expect(0, &["1 exempt (ignored by buf.yaml)"]);
+}
+
+#[test]
 fn exception_accepts_the_buf_rule_id() {
     let dir = repository();
     edit(dir.path(), "int32 count", "string count");

@@ -171,6 +171,22 @@ fn v14_change_of_a_frozen_package_fails_check() {
 }
 
 #[test]
+fn e7_frozen_package_is_no_active_major_in_lint() {
+    let dir = repository();
+    for version in ["v2", "v3"] {
+        let folder = dir.path().join("shop").join(version);
+        fs::create_dir_all(&folder).expect("a folder");
+        let text = ORDER.replace("shop.v1", &format!("shop.{version}"));
+        fs::write(folder.join("order.proto"), text).expect("a file");
+    }
+    api("lint", dir.path(), &[]).expect(1, &["error[TOO_MANY_MAJORS] shop.v1: "]);
+    let tree = dir.path().to_str().expect("UTF-8");
+    oxds(["api", "freeze", "shop.v1", "--tree", tree]).expect(0, &[]);
+    api("lint", dir.path(), &[]).expect(0, &["no findings"]);
+    api("check", dir.path(), &[]).expect(0, &["no findings"]);
+}
+
+#[test]
 fn v39_next_major_is_written_beside_its_source() {
     let dir = repository();
     edit(dir.path(), "count = 2;", "count = 2 [deprecated = true];");
