@@ -21,6 +21,7 @@ use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use oxds_client::transport::SendError;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 
@@ -103,24 +104,21 @@ impl<'a> Rpc<'a> {
         request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
         let mut retries = 0;
         while retries <= MAX_TRANSPARENT_RETRIES {
-            let mut picked = self.pick(&mut request).await?;
+            let picked = self.pick(&mut request).await?;
             self.recorder.attempt(picked.in_flight, picked.load);
             if !self.deadline.write(request.headers_mut()) {
                 return Err(status::deadline_exceeded("choosing a backend"));
             }
             let replay = Replay::of(&request);
-            let sent = pin!(picked.sender.try_send_request(request));
+            let sent = pin!(picked.sender.send(request));
             let waiting = || format!("waiting for the response of {}", picked.picked);
             request = match self.until_deadline(sent, waiting).await? {
                 Ok(response) => return self.respond(response, picked.picked).await,
-                Err(mut error) => match error.take_message() {
-                    // hyper returns a request that it did not write.
-                    Some(request) => request,
-                    None => {
-                        retries += 1;
-                        replayed(&error.into_error(), replay)?
-                    }
-                },
+                Err(SendError::Unsent(request)) => *request,
+                Err(SendError::Failed(error)) => {
+                    retries += 1;
+                    replayed(&error, replay)?
+                }
             };
         }
         Err(Status::unavailable(

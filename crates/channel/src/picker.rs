@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use hyper::client::conn::http2::SendRequest;
 use oxds_client::load::{self, LocalityLoad};
+use oxds_client::transport::RequestSender;
 use oxds_core::lb::{Weighted, dropped};
 use oxds_core::resource::Assignment;
 use tonic::Status;
@@ -89,7 +89,7 @@ pub(crate) enum PickResult {
 /// Permission to send one request on a connection, already counted as in flight.
 #[derive(Debug)]
 pub(crate) struct PickedConnection {
-    pub(crate) sender: SendRequest<RequestBody>,
+    pub(crate) sender: RequestSender<RequestBody>,
     pub(crate) in_flight: InFlight,
     /// The RPC's share of the load reports, if the cluster reports load.
     pub(crate) load: Option<load::Call>,

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use hyper::client::conn::http2::SendRequest;
 use oxds_client::channelz::{CallCounter, CallOutcome, Calls, Id};
-use oxds_client::transport::{self, DialError, GoingAway, Keepalive, ServerUri, SocketAddresses};
+use oxds_client::transport::{
+    self, DialError, GoingAway, Keepalive, RequestSender, ServerUri, SocketAddresses,
+};
 
 use crate::body::RequestBody;
 
@@ -16,7 +17,7 @@ pub(crate) type ConnectionDriver = transport::Driver<RequestBody>;
 /// A ready connection. The socket closes after the last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    sender: SendRequest<RequestBody>,
+    sender: RequestSender<RequestBody>,
     /// Whether the server has sent a GOAWAY.
     pub(super) going_away: GoingAway,
     in_flight: AtomicU32,
@@ -49,8 +50,8 @@ impl InFlight {
 }
 
 impl Connection {
-    /// Returns a handle that can send one request.
-    pub(crate) fn sender(&self) -> SendRequest<RequestBody> {
+    /// Returns the handle that sends requests.
+    pub(crate) fn sender(&self) -> RequestSender<RequestBody> {
         self.sender.clone()
     }
 

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use oxds_client::transport::DialError;
+use oxds_client::transport::{DialError, SendError};
 
 use super::*;
 use crate::body::RequestBody;
@@ -70,12 +70,13 @@ async fn eventually(condition: impl Fn() -> bool) {
         .expect("the condition holds in the end");
 }
 
-async fn call(connection: &Arc<Connection>) -> Result<(), hyper::Error> {
+async fn call(connection: &Arc<Connection>) -> Result<(), SendError<RequestBody>> {
     let _in_flight = connection.begin();
     let request = http::Request::post("http://test/echo.Echo/Call")
         .body(RequestBody::Whole(bytes::Bytes::new()));
-    let response = connection.sender().send_request(request.unwrap()).await?;
-    response.into_body().collect().await.map(drop)
+    let response = connection.sender().send(request.unwrap()).await?;
+    let body = response.into_body().collect().await;
+    body.map(drop).map_err(SendError::Failed)
 }
 
 #[tokio::test]

@@ -10,14 +10,15 @@ use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::Frame;
 use hyper::body::Incoming;
-use hyper::client::conn::http2::SendRequest;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::client::Grpc;
 use tower_service::Service;
 
 use super::credentials::{CallAuth, CallError};
-use super::transport::{self, DialError, GoingAway, Keepalive, SocketAddresses};
+use super::transport::{
+    self, DialError, GoingAway, Keepalive, RequestSender, SendError, SocketAddresses,
+};
 use crate::bootstrap::Server;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -28,7 +29,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// clone is dropped and all calls have ended. It does not reconnect.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
-    sender: SendRequest<Body>,
+    sender: RequestSender<Body>,
     going_away: GoingAway,
     /// A call failed in the transport.
     broken: Arc<AtomicBool>,
@@ -99,12 +100,16 @@ impl Service<Request<Body>> for ServerConnection {
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.sender.poll_ready(cx).map_err(Into::into)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // hyper queues requests without a limit.
+        Poll::Ready(match self.sender.is_closed() {
+            true => Err(closed().into()),
+            false => Ok(()),
+        })
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let (mut sender, broken) = (self.sender.clone(), Arc::clone(&self.broken));
+        let (sender, broken) = (self.sender.clone(), Arc::clone(&self.broken));
         // The usual case needs no call credentials.
         let call_auth = (!self.call_auth.is_empty()).then(|| self.call_auth.clone());
         Box::pin(async move {
@@ -113,15 +118,22 @@ impl Service<Request<Body>> for ServerConnection {
                 // gRFC A97: without its credentials, the call ends with their status and is not sent (C-34).
                 added.map_err(Status::from)?;
             }
-            match sender.send_request(request).await {
-                Ok(response) => Ok(response.map(|incoming| ServerBody { incoming, broken })),
-                Err(error) => {
-                    broken.store(true, Ordering::Relaxed);
-                    Err(error.into())
+            let error: BoxError = match sender.send(request).await {
+                Ok(response) => {
+                    return Ok(response.map(|incoming| ServerBody { incoming, broken }));
                 }
-            }
+                Err(SendError::Failed(error)) => error.into(),
+                Err(SendError::Unsent(_)) => closed().into(),
+            };
+            broken.store(true, Ordering::Relaxed);
+            Err(error)
         })
     }
+}
+
+/// Returns the status of a call for which the connection was closed too early.
+fn closed() -> Status {
+    Status::unavailable("the server closed the connection before the call")
 }
 
 /// Body of a control plane's response.

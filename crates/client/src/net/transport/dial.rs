@@ -18,6 +18,7 @@ use super::first_of::{first_of, interleaved};
 use super::http::Http;
 use super::inbound::{GoingAway, Inbound, PrefaceError, Settings};
 use super::read_first::ReadFirst;
+use super::sender::{Driver, RequestSender};
 use super::socket::Socket;
 use super::uri::{DialTarget, ServerUri};
 use crate::net::credentials::{ChannelCredentials, Insecure};
@@ -42,16 +43,11 @@ impl Default for Keepalive {
     }
 }
 
-/// Future that drives a connection; it ends when the connection accepts no more requests.
-///
-/// Requests in progress continue after that: hyper keeps the socket in a task of its own until the last one has ended.
-pub type Driver<B> = http2::Connection<TokioIo<Inbound<ReadFirst<Socket>>>, B, TokioExecutor>;
-
 /// A ready connection.
 #[derive(Debug)]
 pub struct Connected<B> {
-    /// Handle that sends requests; cheap to clone. The socket closes after the last clone is dropped.
-    pub sender: http2::SendRequest<B>,
+    /// Handle that sends requests.
+    pub sender: RequestSender<B>,
     /// Values of the server's first SETTINGS frame.
     pub settings: Settings,
     /// Local and remote address of the socket.
@@ -184,13 +180,14 @@ async fn handshake<B: RequestBody>(
 ) -> Result<(Connected<B>, Driver<B>), DialError> {
     let failed = |error| DialError::Handshake(Arc::new(error));
     let (socket, mut settings, going_away) = Inbound::watch(ReadFirst::new(socket));
-    let (sender, mut driver) = http2::Builder::new(TokioExecutor::new())
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(keepalive.interval)
         .keep_alive_timeout(keepalive.timeout)
         .handshake(TokioIo::new(socket))
         .await
         .map_err(failed)?;
+    let (sender, mut driver) = Driver::new(sender, connection);
     let received = tokio::select! {
         received = &mut settings => received.ok(),
         _ = &mut driver => settings.try_recv().ok(),
@@ -244,6 +241,7 @@ mod tests {
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
     use super::*;
+    use crate::net::transport::SendError;
 
     /// A peer that sends SETTINGS. Once `closed`, it has sent a GOAWAY that covers no stream and has closed the socket, so
     /// writes fail, and the client has not read the GOAWAY yet.
@@ -308,7 +306,7 @@ mod tests {
         let closed = Arc::clone(&peer.closed);
         let addresses = SocketAddresses::Unix(PathBuf::new());
         let shaken = handshake(Socket::secured(peer), addresses, Keepalive::default()).await;
-        let (mut connected, driver) = shaken.unwrap();
+        let (connected, driver) = shaken.unwrap();
         tokio::spawn(driver);
         // Lets the connection write the ACK of the SETTINGS.
         for _ in 0..10 {
@@ -316,10 +314,28 @@ mod tests {
         }
         closed.store(true, Ordering::Relaxed);
         let request = ::http::Request::post("http://test/").body(Empty::<bytes::Bytes>::new());
-        let sent = connected.sender.send_request(request.unwrap()).await;
-        let error = sent.unwrap_err();
+        let sent = connected.sender.send(request.unwrap()).await;
+        let Err(SendError::Failed(error)) = sent else {
+            panic!("the request was written")
+        };
         let cause = error.source().unwrap().to_string();
         assert!(cause.starts_with("connection error received"), "{cause}");
         assert!(connected.going_away.is_received());
+    }
+
+    #[tokio::test]
+    async fn d3_ended_connection_returns_the_request() {
+        let addresses = SocketAddresses::Unix(PathBuf::new());
+        let peer = Socket::secured(Closing::default());
+        let shaken = handshake(peer, addresses, Keepalive::default()).await;
+        let (connected, driver) = shaken.unwrap();
+        // A call that waits keeps no sender: otherwise hyper's queue, and a request in it, would outlive the connection.
+        let sender = connected.sender.clone();
+        assert!(!sender.is_closed());
+        drop(driver);
+        assert!(sender.is_closed());
+        let request = ::http::Request::post("http://test/").body(Empty::<bytes::Bytes>::new());
+        let sent = sender.send(request.unwrap()).await;
+        assert!(matches!(sent, Err(SendError::Unsent(_))));
     }
 }

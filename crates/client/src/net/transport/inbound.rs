@@ -86,7 +86,7 @@ impl GoingAway {
 
 /// A socket that reports the server's preface and GOAWAY.
 #[derive(Debug)]
-pub struct Inbound<T> {
+pub(super) struct Inbound<T> {
     io: T,
     state: InboundState,
     going_away: GoingAway,

@@ -12,14 +12,15 @@ mod first_of;
 mod http;
 mod inbound;
 mod read_first;
+mod sender;
 mod socket;
 mod uri;
 
 pub use self::http::Http;
 pub use codec::{RequestCodec, RequestEncoder};
-pub use dial::{Connected, Driver, Keepalive, RequestBody, SocketAddresses, dial, dial_with, open};
+pub use dial::{Connected, Keepalive, RequestBody, SocketAddresses, dial, dial_with, open};
 pub use error::{DialError, ForeignPreface};
-pub use inbound::{GoingAway, Inbound, Settings};
-pub use read_first::ReadFirst;
+pub use inbound::{GoingAway, Settings};
+pub use sender::{Driver, RequestSender, SendError};
 pub use socket::{SecureStream, Socket};
 pub use uri::{DialTarget, ServerUri};

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// See the module's documentation.
 #[derive(Debug)]
-pub struct ReadFirst<T> {
+pub(super) struct ReadFirst<T> {
     io: T,
     /// The first failed write. Boxed, because most connections have none.
     failed: Option<Box<FailedWrite>>,
