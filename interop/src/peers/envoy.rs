@@ -94,6 +94,11 @@ impl Envoy {
         json(self.admin, "/config_dump?include_eds").await
     }
 
+    /// `/clusters`: each cluster with its endpoints.
+    pub(crate) async fn cluster_statuses(&self) -> Fallible<Value> {
+        json(self.admin, "/clusters?format=json").await
+    }
+
     /// Clusters from CDS, with their versions.
     pub(crate) async fn cluster_versions(&self) -> Fallible<Vec<(String, String)>> {
         let dump = self.config_dump().await?;

@@ -124,6 +124,25 @@ impl Oxds {
         .await
     }
 
+    /// Waits until `/status.json` shows that clients NACKed this resource and no other, and that none is isolated.
+    pub(crate) async fn reports_only_rejection(&self, resource: &str, limit: Duration) -> Fallible {
+        let what = format!("the rejection of {resource} alone in /status.json");
+        until(&what, limit, async || {
+            let found = self.rejections().await?;
+            let page = http::get(self.http, "/status.json").await?;
+            let status: Value = serde_json::from_slice(&page)?;
+            let mut kinds = items(&status["nodes"]).flat_map(|node| items(&node["kinds"]));
+            let isolating = kinds.any(|kind| !kind["isolating"].is_null());
+            let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+            if names == [resource] && !isolating {
+                Ok(Some(()))
+            } else {
+                Err(format!("{found:?}, isolating: {isolating}").into())
+            }
+        })
+        .await
+    }
+
     /// Waits until `/status.json` shows that the client with this id has accepted everything.
     pub(crate) async fn reports_in_sync(&self, node: &str, limit: Duration) -> Fallible {
         until("the node in /status.json", limit, async || {

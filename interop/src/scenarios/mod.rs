@@ -10,6 +10,7 @@ mod csds;
 mod envoy;
 mod envoy_files;
 mod envoy_kinds;
+mod envoy_nacks;
 mod envoy_scopes;
 mod envoy_transports;
 mod fallback;
@@ -34,6 +35,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy::scenarios(),
         envoy_transports::scenarios(),
         envoy_kinds::scenarios(),
+        envoy_nacks::scenarios(),
         envoy_scopes::scenarios(),
         envoy_files::scenarios(),
         grpc::scenarios(),
