@@ -11,7 +11,7 @@ use envoy_types::pb::envoy::service::status::v3::ConfigStatus;
 use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig;
 use envoy_types::pb::google::protobuf::Timestamp;
 use oxds_core::rollback::RolledBack;
-use oxds_core::session::{ResourceStatus, TypeStatus};
+use oxds_core::session::{Progress, ResourceStatus, TypeStatus};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::{ResourceType, Version};
@@ -151,11 +151,54 @@ impl ClientState<'_> {
                     .map(|resource| Arc::clone(resource.name())),
             );
         }
+        // What the client rejected may be gone from the snapshot: a removal can be rejected, too.
+        let nacked = self.subscriber.nacked_resources(&status.resource_type);
+        names.extend(nacked.into_iter().map(|(name, _)| name));
+        let mut shown = BTreeSet::new();
         for name in &names {
             if let Some(resource) = self.resource(status, name, collection.get(name)) {
+                shown.insert(resource.fields.config_status());
                 resource.append(client);
             }
         }
+        if let Some(rest) = self.rest(status, &shown) {
+            rest.append(client);
+        }
+    }
+
+    /// Returns an entry without a name for what the client has not accepted and no other entry shows: a NACK that names no
+    /// resource, or a response that only removes resources.
+    fn rest(&self, status: &TypeStatus, shown: &BTreeSet<ConfigStatus>) -> Option<ShownResource> {
+        let shows = |wanted: ConfigStatus| shown.contains(&wanted);
+        let resource_type = &status.resource_type;
+        let progress = self.subscriber.progress(resource_type, self.snapshot);
+        let is_shown = shows(ConfigStatus::Error);
+        let (config_status, client_status) = match progress {
+            Progress::Nacked if !is_shown => (ConfigStatus::Error, ClientResourceStatus::Nacked),
+            Progress::Stale if !is_shown && !shows(ConfigStatus::Stale) => {
+                (ConfigStatus::Stale, ClientResourceStatus::Requested)
+            }
+            _ => return None,
+        };
+        let nack = status.nack.as_ref().filter(|_| progress == Progress::Nacked);
+        let accepted = status.acked.map(|version| version.to_string());
+        let error = nack.map(|nack| UpdateFailureState {
+            last_update_attempt: Some(wall_clock(self.now, nack.at)),
+            details: nack.reason.to_string(),
+            version_info: nack.version.to_string(),
+            ..UpdateFailureState::default()
+        });
+        Some(ShownResource {
+            fields: GenericXdsConfig {
+                type_url: resource_type.type_url().to_owned(),
+                version_info: accepted.unwrap_or_default(),
+                config_status: config_status.into(),
+                client_status: client_status.into(),
+                ..GenericXdsConfig::default()
+            },
+            contents: None,
+            error: error.map(|error| (error, None)),
+        })
     }
 
     fn resource(
@@ -184,7 +227,7 @@ impl ClientState<'_> {
         // The client may have accepted the served version, but the store's version was rolled back.
         if let Some(rollback) = self.rollback(resource_type, name, served) {
             config_status = ConfigStatus::Error;
-            let failed = shown.then(|| Arc::clone(&rollback.nacked));
+            let failed = rollback.stored.clone().filter(|_| shown);
             error = Some((rollback_state(rollback, self.now), failed));
         }
         Some(ShownResource {
@@ -212,7 +255,7 @@ impl ClientState<'_> {
             let key = &rollback.key;
             key.resource_type == resource_type.resource_type
                 && *key.name == *name
-                && served == Some(&rollback.last_good)
+                && served == rollback.last_good.as_ref()
         })
     }
 }
@@ -264,15 +307,25 @@ fn append_any(rope: &mut Rope, field: u32, resource: &Resource) {
 }
 
 fn rollback_state(rollback: &RolledBack, now: Instant) -> UpdateFailureState {
-    let (good, nodes) = (rollback.last_good.version(), rollback.nacked_by.join(", "));
+    let version = |of: &Option<Arc<Resource>>| of.as_ref().map(|of| of.version().to_string());
+    let good = version(&rollback.last_good).unwrap_or_else(|| "absence".to_owned());
+    let nodes = rollback.nacked_by.join(", ");
+    let (nacked_type, nacked_name) = &rollback.nacked;
+    let key = &rollback.key;
+    let itself = (&key.resource_type, &key.name) == (nacked_type, nacked_name);
+    let with = if itself {
+        String::new()
+    } else {
+        format!(" together with {nacked_type} {nacked_name}")
+    };
     UpdateFailureState {
         failed_configuration: None,
         last_update_attempt: Some(wall_clock(now, rollback.at)),
         details: format!(
-            "rolled back to {good}, NACKed by {nodes}: {}",
+            "rolled back to {good}{with}, NACKed by {nodes}: {}",
             rollback.reason
         ),
-        version_info: rollback.nacked.version().to_string(),
+        version_info: version(&rollback.stored).unwrap_or_default(),
     }
 }
 

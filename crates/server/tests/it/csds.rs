@@ -11,7 +11,9 @@ use envoy_types::pb::envoy::r#type::matcher::v3::string_matcher::MatchPattern;
 use envoy_types::pb::envoy::r#type::matcher::v3::{NodeMatcher, StringMatcher};
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_types::ResourceType;
-use oxds_types::discovery::{DiscoveryRequest, Status};
+use oxds_types::discovery::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, Status,
+};
 
 use crate::client::{CDS, Client, DELTA, SOTW, Stream, ack, ack_delta, ask, subscribe};
 use crate::{Running, cluster, until};
@@ -91,6 +93,102 @@ async fn s68_each_resource_is_synced_or_in_error() {
     );
     assert!(error.last_update_attempt.unwrap().seconds > 1_600_000_000);
     resource(&server, "b", ConfigStatus::Synced).await;
+}
+
+/// Answers a delta response with a NACK that names nothing.
+fn unnamed_nack(response: &DeltaDiscoveryResponse) -> DeltaDiscoveryRequest {
+    DeltaDiscoveryRequest {
+        error_detail: Some(Status {
+            message: "cannot apply".into(),
+            ..Status::default()
+        }),
+        ..ack_delta(response)
+    }
+}
+
+/// Returns whether CSDS shows everything of every client as accepted.
+async fn all_synced(server: &Running) -> bool {
+    let response = fetch(server, &ClientStatusRequest::default()).await;
+    let mut configs = response.config.iter().flat_map(|one| &one.generic_xds_configs);
+    configs.all(|one| one.config_status() == ConfigStatus::Synced)
+}
+
+/// Given a client that rejects 40 clusters without a name, whatever parts they come in, and accepts everything else: CSDS and
+/// the status never show that it has accepted them, also after later ACKs.
+#[tokio::test]
+async fn a5_many_unnamed_resources_are_not_shown_as_accepted() {
+    let server = Running::with_clusters(&["good"]).await;
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    stream.send(&subscribe(CDS, &[]));
+    let first = stream.delta().await;
+    stream.send(&ack_delta(&first));
+    until("in sync", async || all_synced(&server).await.then_some(())).await;
+    let names: Vec<String> = (0..40).map(|number| format!("bad-{number:02}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    server.cache.apply(crate::upsert(&names));
+    let mut rejected = 0;
+    let mut changed = false;
+    loop {
+        let response = stream.delta().await;
+        let is_bad = |one: &oxds_types::discovery::Resource| one.name.starts_with("bad-");
+        if response.resources.iter().any(is_bad) {
+            rejected += 1;
+            stream.send(&unnamed_nack(&response));
+        } else {
+            stream.send(&ack_delta(&response));
+            break;
+        }
+        assert!(!all_synced(&server).await, "after {rejected} NACKs");
+        if !changed {
+            changed = true;
+            server.cache.apply(crate::upsert(&["later"]));
+        }
+    }
+    assert!(rejected > 0);
+    until("the ACK", async || {
+        let acks = server.metric("oxds_acks_total").await;
+        (acks >= 2).then_some(())
+    })
+    .await;
+    assert!(!all_synced(&server).await);
+    let status = crate::admin::json(server.http).await;
+    let node = &status["nodes"][0];
+    assert_eq!(node["in_sync"], false, "{node}");
+    assert_ne!(node["kinds"][0]["state"], "SYNCED", "{node}");
+}
+
+/// Given a client that rejects the removal of a cluster, by name or not: CSDS and the status do not show that it has accepted
+/// everything, also after a later ACK.
+#[tokio::test]
+async fn a5_nacked_removal_is_not_shown_as_accepted() {
+    for reason in ["cannot remove", "b: is in use"] {
+        let server = Running::with_clusters(&["a", "b"]).await;
+        let mut stream = Stream::open(server.grpc, DELTA).await;
+        stream.send(&subscribe(CDS, &[]));
+        let first = stream.delta().await;
+        stream.send(&ack_delta(&first));
+        until("in sync", async || all_synced(&server).await.then_some(())).await;
+        server.cache.apply(crate::removal(&["b"]));
+        let removal = stream.delta().await;
+        assert_eq!(removal.removed_resources, ["b"]);
+        assert!(!all_synced(&server).await, "without an answer");
+        let mut nack = unnamed_nack(&removal);
+        nack.error_detail.as_mut().unwrap().message = reason.into();
+        stream.send(&nack);
+        server.counts(r#"oxds_nacks_total{kind="cds"} 1"#).await;
+        assert!(!all_synced(&server).await, "{reason}");
+        server.cache.apply(crate::upsert(&["c"]));
+        let response = stream.delta().await;
+        stream.send(&ack_delta(&response));
+        until("the ACK", async || {
+            let acks = server.metric("oxds_acks_total").await;
+            (acks >= 2).then_some(())
+        })
+        .await;
+        assert!(!all_synced(&server).await, "{reason}, after an ACK");
+        let status = crate::admin::json(server.http).await;
+        assert_eq!(status["nodes"][0]["in_sync"], false, "{reason}");
+    }
 }
 
 /// Given a client that subscribes to a missing name, then CSDS reports NOT_SENT and DOES_NOT_EXIST.
