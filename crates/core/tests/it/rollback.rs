@@ -1,18 +1,41 @@
 //! Rollback of changes that clients NACK (S-80).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oxds_core::rollback::{NackedVersion, Rollback, RollbackKey, RolledBack};
+use oxds_core::rollback::{
+    Acceptance, NackedVersion, Rollback, RollbackKey, RolledBack, Served, StoreChanges,
+};
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_core::time::Instant;
+use oxds_types::reference::Reference;
 use oxds_types::{ResourceType, Version};
 
 /// A store, the resources that are served, and the versions that clients have ACKed.
-struct Served {
+struct Server {
     machine: Rollback,
+    world: World,
+}
+
+/// What is served, and what the clients accepted. Clients see everything.
+#[derive(Default)]
+struct World {
     served: BTreeMap<RollbackKey, Arc<Resource>>,
-    accepted: Vec<Version>,
+    accepted: BTreeSet<Version>,
+}
+
+impl Served for World {
+    fn served(&self, key: &RollbackKey) -> Option<Arc<Resource>> {
+        self.served.get(key).cloned()
+    }
+
+    fn acceptance(&self, key: &RollbackKey) -> Acceptance {
+        match self.served.get(key) {
+            Some(served) if self.accepted.contains(&served.version()) => Acceptance::All,
+            Some(_) => Acceptance::Lacking,
+            None => Acceptance::Unseen,
+        }
+    }
 }
 
 fn resource(name: &str, content: &str) -> Arc<Resource> {
@@ -23,65 +46,282 @@ fn resource(name: &str, content: &str) -> Arc<Resource> {
     ))
 }
 
-impl Served {
+/// Returns a route that needs these clusters.
+fn route(name: &str, clusters: &[&str]) -> Arc<Resource> {
+    let references = clusters.iter().map(|&cluster| Reference {
+        resource_type: ResourceType::CLUSTER,
+        name: cluster.into(),
+    });
+    let content = clusters.join(" ");
+    let route = Resource::new(ResourceType::ROUTE, name, content.as_bytes());
+    Arc::new(route.with_references(references.collect::<Vec<_>>()))
+}
+
+impl Server {
     fn new(threshold: usize) -> Self {
         Self {
             machine: Rollback::new(threshold),
-            served: BTreeMap::new(),
-            accepted: Vec::new(),
+            world: World::default(),
         }
     }
 
     /// The store changes `a` for all nodes, or for a group.
     fn store(&mut self, group: Option<&str>, content: &str) {
-        let (group, new) = (group.map(Arc::from), resource("a", content));
-        let changes = ChangeSet::default().put(new);
-        let (served, accepted) = (&self.served, &self.accepted);
-        let admitted = self.machine.handle_changes(
-            group.as_ref(),
-            changes,
-            |key| served.get(key).cloned(),
-            |old| accepted.contains(&old.version()),
-        );
-        for resource in admitted.upserts {
-            self.serve(group.clone(), resource);
+        let changes = ChangeSet::default().put(resource("a", content));
+        self.apply(group, changes);
+    }
+
+    fn apply(&mut self, group: Option<&str>, changes: ChangeSet) {
+        let group = group.map(Arc::from);
+        let update = vec![StoreChanges { group, changes }];
+        let touched = self.machine.touched(&update);
+        assert!(!touched.is_empty());
+        for admitted in self.machine.handle_update(update, &self.world) {
+            let ChangeSet { upserts, removals } = admitted.changes;
+            for (resource_type, name) in removals {
+                let group = admitted.group.clone();
+                let key = RollbackKey {
+                    resource_type,
+                    name,
+                    group,
+                };
+                self.world.served.remove(&key);
+            }
+            for resource in upserts {
+                self.serve(admitted.group.clone(), resource);
+            }
         }
     }
 
     fn serve(&mut self, group: Option<Arc<str>>, resource: Arc<Resource>) {
         let key = RollbackKey {
-            group,
-            resource_type: ResourceType::CLUSTER,
+            resource_type: resource.resource_type().clone(),
             name: Arc::clone(resource.name()),
+            group,
         };
-        self.served.insert(key, resource);
+        self.world.served.insert(key, resource);
     }
 
     fn accept(&mut self, content: &str) {
-        self.accepted.push(resource("a", content).version());
+        let version = resource("a", content).version();
+        self.world.accepted.insert(version);
+    }
+
+    /// All clients ACK everything that is served.
+    fn accept_all(&mut self) {
+        let versions = self.world.served.values().map(|served| served.version());
+        self.world.accepted.extend(versions);
     }
 
     fn refuse(&mut self, node: &str, content: &str) -> Vec<RolledBack> {
+        self.refuse_resource(node, &resource("a", content))
+    }
+
+    fn refuse_resource(&mut self, node: &str, resource: &Resource) -> Vec<RolledBack> {
         let nack = NackedVersion {
             node,
-            resource_type: &ResourceType::CLUSTER,
-            name: "a",
-            version: resource("a", content).version(),
+            resource_type: resource.resource_type(),
+            name: resource.name(),
+            version: resource.version(),
             reason: &"no".into(),
         };
         let rolled_back = self.machine.handle_nack(Instant::EPOCH, nack);
         for one in &rolled_back {
-            self.serve(one.key.group.clone(), Arc::clone(&one.last_good));
+            match &one.last_good {
+                Some(last_good) => self.serve(one.key.group.clone(), Arc::clone(last_good)),
+                None => drop(self.world.served.remove(&one.key)),
+            }
         }
         rolled_back
     }
 
     #[track_caller]
     fn expect(&self, group: Option<&str>, content: &str) {
-        let mut places = self.served.iter();
+        let mut places = self.world.served.iter();
         let found = places.find(|(key, _)| key.group.as_deref() == group);
         assert_eq!(found.unwrap().1.version(), resource("a", content).version());
     }
+
+    /// The server is restarted: the store has these resources, and nothing is known but what was saved.
+    fn restart(&mut self, stored: &[Arc<Resource>]) {
+        let saved = self.machine.saved().collect();
+        *self = Self::new(0);
+        self.machine.restore(saved);
+        self.apply(None, stored.iter().cloned().collect());
+    }
+
+    /// Returns the served content, by name.
+    fn contents(&self) -> Vec<String> {
+        let served = self.world.served.values();
+        let text = |one: &Arc<Resource>| String::from_utf8(one.value().to_vec()).unwrap();
+        served
+            .map(|one| format!("{}={}", one.name(), text(one)))
+            .collect()
+    }
+}
+
+/// Given a store with clusters `one` and `other`, and route `r` to cluster `one`, all accepted.
+fn rollout() -> Server {
+    let mut server = Server::new(0);
+    let changes = ChangeSet::default()
+        .put(resource("one", "1"))
+        .put(resource("other", "1"))
+        .put(route("r", &["one"]));
+    server.apply(None, changes);
+    server.accept_all();
+    server
+}
+
+/// Given one update that changes a route, adds the cluster that it needs, removes the cluster that it needed, and changes
+/// another cluster. When a client NACKs the new cluster, then route and both clusters return to what they were, and the
+/// other cluster stays changed. When the store changes the new cluster, then all of the update is served again.
+#[test]
+fn a3_change_set_is_rolled_back_as_a_whole() {
+    let mut server = rollout();
+    let changes = ChangeSet::default()
+        .put(resource("two", "1"))
+        .put(resource("other", "2"))
+        .put(route("r", &["two"]))
+        .remove(ResourceType::CLUSTER, "one");
+    server.apply(None, changes);
+    assert_eq!(server.contents(), ["other=2", "two=1", "r=two"]);
+    let rolled_back = server.refuse_resource("edge", &resource("two", "1"));
+    assert_eq!(rolled_back.len(), 3);
+    for one in &rolled_back {
+        assert_eq!(one.nacked, (ResourceType::CLUSTER, "two".into()));
+    }
+    assert_eq!(server.contents(), ["one=1", "other=2", "r=one"]);
+
+    server.apply(None, ChangeSet::default().put(resource("two", "2")));
+    assert_eq!(server.contents(), ["other=2", "two=2", "r=two"]);
+    assert_eq!(server.machine.rolled_back().count(), 0);
+    server.refuse_resource("edge", &resource("two", "2"));
+    assert_eq!(server.contents(), ["one=1", "other=2", "r=one"]);
+}
+
+/// Given one update that changes resources without references between them, then the NACK of one returns that one alone.
+#[test]
+fn a3_unrelated_changes_are_rolled_back_one_by_one() {
+    let mut server = rollout();
+    let changes = ChangeSet::default()
+        .put(resource("one", "2"))
+        .put(resource("other", "2"));
+    server.apply(None, changes);
+    assert_eq!(
+        server
+            .refuse_resource("edge", &resource("other", "2"))
+            .len(),
+        1
+    );
+    assert_eq!(server.contents(), ["one=2", "other=1", "r=one"]);
+}
+
+/// Given a change of a route on top of a change of its cluster that no client has accepted yet, then both return together.
+/// Given that they had accepted it, then the route returns alone.
+#[test]
+fn a3_unaccepted_change_joins_the_next_one() {
+    for is_accepted in [false, true] {
+        let mut server = rollout();
+        let changes = ChangeSet::default()
+            .put(resource("one", "2"))
+            .put(route("r", &["one", "other"]));
+        server.apply(None, changes);
+        if is_accepted {
+            server.accept_all();
+        }
+        let second = route("r", &["one", "other", "other"]);
+        server.apply(None, ChangeSet::default().put(Arc::clone(&second)));
+        server.refuse_resource("edge", &second);
+        let expected = match is_accepted {
+            true => ["one=2", "other=1", "r=one other"],
+            false => ["one=1", "other=1", "r=one"],
+        };
+        assert_eq!(server.contents(), expected);
+    }
+}
+
+/// Given a part whose old version a client lacks, then the change cannot return as a whole, and stays.
+#[test]
+fn a3_change_with_a_part_that_cannot_return_stays() {
+    let mut server = rollout();
+    server.apply(None, ChangeSet::default().put(resource("one", "2")));
+    let changes = ChangeSet::default()
+        .put(resource("one", "3"))
+        .put(route("r", &["one", "other"]));
+    server
+        .world
+        .accepted
+        .remove(&route("r", &["one"]).version());
+    server.apply(None, changes);
+    assert!(
+        server
+            .refuse_resource("edge", &route("r", &["one", "other"]))
+            .is_empty()
+    );
+    assert_eq!(server.contents(), ["one=3", "other=1", "r=one other"]);
+}
+
+/// Given a rollback, when the server is restarted and the store has the same, then the same is served as before, and the
+/// rollback is shown. When the store is changed, then it ends.
+#[test]
+fn a3_rollback_survives_a_restart() {
+    let mut server = rollout();
+    let changes = ChangeSet::default()
+        .put(resource("two", "1"))
+        .put(route("r", &["two"]))
+        .remove(ResourceType::CLUSTER, "one");
+    server.apply(None, changes);
+    let before = server.refuse_resource("edge", &resource("two", "1"));
+    let stored = [
+        resource("other", "1"),
+        resource("two", "1"),
+        route("r", &["two"]),
+    ];
+    server.restart(&stored);
+    assert_eq!(server.contents(), ["one=1", "other=1", "r=one"]);
+    assert_eq!(server.machine.rolled_back().collect::<Vec<_>>(), before);
+    server.apply(None, stored.iter().cloned().collect());
+    assert_eq!(server.contents(), ["one=1", "other=1", "r=one"]);
+    server.apply(None, ChangeSet::default().put(resource("two", "2")));
+    assert_eq!(server.contents(), ["other=1", "two=2", "r=two"]);
+    assert_eq!(server.machine.rolled_back().count(), 0);
+}
+
+/// Given a rollback, when the store was changed while the server was down, then that is served. Its NACK returns to the
+/// version of before. When all of it was removed, then nothing is left of the rollback.
+#[test]
+fn a3_store_changed_during_a_restart_ends_the_rollback() {
+    let rolled_back = || {
+        let mut server = rollout();
+        server.apply(None, ChangeSet::default().put(resource("one", "2")));
+        assert_eq!(
+            server.refuse_resource("edge", &resource("one", "2")).len(),
+            1
+        );
+        server
+    };
+    let mut server = rolled_back();
+    server.restart(&[resource("one", "3")]);
+    assert_eq!(server.contents(), ["one=3"]);
+    assert_eq!(server.machine.rolled_back().count(), 0);
+    assert_eq!(
+        server.refuse_resource("edge", &resource("one", "3")).len(),
+        1
+    );
+    assert_eq!(server.contents(), ["one=1"]);
+
+    let mut server = rolled_back();
+    server.restart(&[resource("other", "1")]);
+    assert_eq!(server.contents(), ["other=1"]);
+    server.apply(None, ChangeSet::default().put(resource("one", "2")));
+    assert_eq!(server.contents(), ["one=2", "other=1"]);
+    assert_eq!(
+        (
+            server.machine.rolled_back().count(),
+            server.machine.saved().count()
+        ),
+        (0, 0)
+    );
 }
 
 /// Given a resource that all clients ACKed. When it changes and a node NACKs the change, then the old version is served again, and
@@ -89,7 +329,7 @@ impl Served {
 /// NACK returns to the same version.
 #[test]
 fn s80_nacked_change_returns_to_version_acked_by_all() {
-    let mut server = Served::new(0);
+    let mut server = Server::new(0);
     server.store(None, "1");
     server.accept("1");
     server.store(None, "2");
@@ -115,7 +355,7 @@ fn s80_nacked_change_returns_to_version_acked_by_all() {
 /// Given a threshold of one node; then one node that NACKs a change, even twice, does not roll it back; two nodes do.
 #[test]
 fn s80_more_nacks_than_threshold_roll_back() {
-    let mut server = Served::new(1);
+    let mut server = Server::new(1);
     server.store(None, "1");
     server.accept("1");
     server.store(None, "2");
@@ -131,7 +371,7 @@ fn s80_more_nacks_than_threshold_roll_back() {
 /// ACKed.
 #[test]
 fn s80_version_not_acked_by_all_is_not_restored() {
-    let mut server = Served::new(0);
+    let mut server = Server::new(0);
     server.store(None, "1");
     server.accept("1");
     server.store(None, "2");
@@ -149,7 +389,7 @@ fn s80_version_not_acked_by_all_is_not_restored() {
 /// replaced version does nothing.
 #[test]
 fn s80_without_good_version_nothing_is_rolled_back() {
-    let mut server = Served::new(0);
+    let mut server = Server::new(0);
     server.store(None, "1");
     assert!(server.refuse("edge-1", "1").is_empty());
     server.store(None, "2");
@@ -163,7 +403,7 @@ fn s80_without_good_version_nothing_is_rolled_back() {
 /// Given a file that is restored to the version that all ACKed, or deleted; then nothing is rolled back any more.
 #[test]
 fn s80_fixed_file_ends_the_rollback() {
-    let mut server = Served::new(0);
+    let mut server = Server::new(0);
     for deleted in [false, true] {
         server.store(None, "1");
         server.accept("1");
@@ -172,10 +412,8 @@ fn s80_fixed_file_ends_the_rollback() {
         assert_eq!(server.machine.rolled_back().count(), 1);
         if deleted {
             let removal = ChangeSet::default().remove(ResourceType::CLUSTER, "a");
-            let admitted = server
-                .machine
-                .handle_changes(None, removal, |_| None, |_| false);
-            assert_eq!(admitted.removals.len(), 1);
+            server.apply(None, removal);
+            assert!(server.world.served.is_empty());
         } else {
             server.store(None, "1");
         }
@@ -186,7 +424,7 @@ fn s80_fixed_file_ends_the_rollback() {
 /// Given a group with its own version of a resource; then a NACK of its nodes rolls back this version alone.
 #[test]
 fn s80_group_rolls_back_by_itself() {
-    let mut server = Served::new(0);
+    let mut server = Server::new(0);
     for group in [None, Some("canary")] {
         server.store(group, "1");
     }

@@ -16,6 +16,7 @@ mod print;
 pub(crate) mod serve;
 mod server_security;
 mod source;
+mod state;
 pub(crate) mod status;
 mod store_status;
 mod subscription;

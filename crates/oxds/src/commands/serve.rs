@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use oxds_server::{BindError, CsdsAccess, DirStore, FileSink, OnNack, Server};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::files;
 use super::limits::LimitArgs;
 use super::server_security::SecurityArgs;
-use super::{dir_options, duration, runtime, unreadable};
+use super::{dir_options, duration, runtime, state, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::output::Output;
@@ -84,6 +84,9 @@ pub(crate) struct Args {
     /// Clients that may read the state of all clients over CSDS, where no --authorize rule decides
     #[arg(long, value_enum, default_value_t, value_name = "CLIENTS")]
     csds: CsdsClients,
+    /// Folder for what must survive a restart: rollbacks [default: $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Ignore fields that this version of the API does not have, instead of an error
     #[arg(long)]
     allow_unknown_fields: bool,
@@ -138,6 +141,25 @@ impl Args {
             }),
         }
     }
+
+    /// Returns the file that keeps rollbacks; `None` without rollbacks, or without a folder for it.
+    fn rollback_file(&self) -> Result<Option<PathBuf>, Failure> {
+        match (self.on_nack, &self.state) {
+            (OnNackPolicy::Keep, None) => Ok(None),
+            (OnNackPolicy::Keep, Some(_)) => Err(Failure::usage(
+                "--state has no effect without --on-nack rollback: expected both or neither",
+            )),
+            (OnNackPolicy::Rollback, folder) => {
+                let file = state::file(folder.as_deref(), &self.dir, "rollbacks");
+                if file.is_none() {
+                    warn!(
+                        "rollbacks end when the server is restarted: no folder for state, expected --state, $STATE_DIRECTORY, $XDG_STATE_HOME or $HOME"
+                    );
+                }
+                Ok(file)
+            }
+        }
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
@@ -149,7 +171,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
-    let on_nack = args.on_nack()?;
+    let (on_nack, rollback_file) = (args.on_nack()?, args.rollback_file()?);
     let mut options = dir_options(args.allow_unknown_fields, args.strict);
     options.allow_empty = args.allow_empty;
     options.quiet = args.quiet;
@@ -162,7 +184,11 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) =
         (StopSignals::listen()?, signals::reload()?, store.reload());
-    let server = Server::builder()
+    let mut builder = Server::builder();
+    if let Some(file) = rollback_file {
+        builder = builder.rollback_file(file);
+    }
+    let server = builder
         .grpc(args.grpc)
         .http(args.http)
         .config(args.limits.sessions())

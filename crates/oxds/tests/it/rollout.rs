@@ -121,15 +121,21 @@ fn status_names_unreachable_control_plane() {
 #[tokio::test(flavor = "multi_thread")]
 async fn s80_nacked_file_is_rolled_back_until_fixed() {
     let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);
-    let options = [
-        "--on-nack",
-        "rollback",
-        "--grpc",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-    ];
-    let server = Serve::of(command(["serve"]).args(options).arg(dir.path()));
+    let state = folder(&[]);
+    let start = || {
+        let options = [
+            "--on-nack",
+            "rollback",
+            "--grpc",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+            "--state",
+        ];
+        let mut serve = command(["serve"]);
+        Serve::of(serve.args(options).args([state.path(), dir.path()]))
+    };
+    let server = start();
     let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
     watch.next().await.expect("a resource");
     run(&server, &["wait", "shop"]).expect(0, &[]);
@@ -141,6 +147,19 @@ async fn s80_nacked_file_is_rolled_back_until_fixed() {
     run(&server, &["status"]).expect(1, &rollback);
     let nacked = ["checkout-1 cds shop NACKED: rolled back to "];
     run(&server, &["wait", "shop", "--timeout", "1s"]).expect(1, &nacked);
+
+    // A3: it survives a restart.
+    let deadline = std::time::Instant::now() + crate::support::TIMEOUT;
+    while fs::read_dir(state.path()).expect("a folder").count() == 0 {
+        assert!(std::time::Instant::now() < deadline, "no state file");
+        std::thread::yield_now();
+    }
+    drop(server);
+    let server = start();
+    server.shows("/status.json", "\"refused_by\":[\"checkout-1\"]");
+    let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
+    watch.next().await.expect("a resource");
+    run(&server, &["status"]).expect(1, &rollback);
 
     let fixed = eds_cluster("shop").replace("1s", "2s");
     fs::write(dir.path().join("a.yaml"), fixed).expect("written");

@@ -53,6 +53,7 @@ pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
         "GRPC_XDS_BOOTSTRAP",
         "GRPC_XDS_BOOTSTRAP_CONFIG",
         "NO_COLOR",
+        "STATE_DIRECTORY",
     ] {
         command.env_remove(variable);
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -43,6 +44,7 @@ pub struct Builder {
     load_reports: LoadReports,
     on_nack: OnNack,
     lost_log_lines: Arc<AtomicU64>,
+    rollback_file: Option<PathBuf>,
 }
 
 impl Builder {
@@ -111,6 +113,16 @@ impl Builder {
         self
     }
 
+    /// Keeps what [`OnNack::Rollback`] rolled back in this file, so that a restarted server does not serve it again. Default:
+    /// rollbacks end with the process.
+    ///
+    /// The file has the resources that are served in place of rejected ones, secrets among them; only its owner can read it.
+    /// Folders on its path are made. An error is logged, and the server goes on without the file.
+    pub fn rollback_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.rollback_file = Some(file.into());
+        self
+    }
+
     /// Records the load reports of clients here, where the caller can read them. Default: only the status shows them.
     pub fn load_reports(mut self, reports: LoadReports) -> Self {
         self.load_reports = reports;
@@ -149,7 +161,13 @@ impl Builder {
         let health = Arc::new(Health::default());
         let clock = Clock::start();
         let metrics = Arc::new(Metrics::new(self.config.own_types.clone()));
-        let rollback = RollbackDriver::new(self.on_nack, self.cache.clone(), Arc::clone(&metrics));
+        let rollback = RollbackDriver::new(
+            self.on_nack,
+            self.rollback_file,
+            self.cache.clone(),
+            Arc::clone(&metrics),
+            clock,
+        );
         let config = Arc::new(self.config);
         let budget = Budget::of_server(&self.limits);
         let context = Arc::new(Context {

@@ -125,6 +125,8 @@ impl Server {
         tasks.spawn(grpc.serve(self.grpc));
         tasks.spawn(reload_security(Arc::clone(&context)));
         tasks.spawn(warn_if_unloaded(Arc::clone(&context)));
+        let saving = Arc::clone(&context);
+        tasks.spawn(async move { saving.rollback.save(&saving.server.closing).await });
         if let Some(http) = self.http {
             tasks.spawn(admin::serve(ports, http, admin));
         }

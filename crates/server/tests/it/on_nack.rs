@@ -4,7 +4,7 @@ use envoy_types::pb::envoy::service::status::v3::{
     ClientStatusRequest, ClientStatusResponse, ConfigStatus,
 };
 use oxds_core::snapshot::ChangeSet;
-use oxds_server::{OnNack, Server, Store, Update};
+use oxds_server::{Builder, OnNack, Server, Store, Update};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Status};
 use tokio::sync::mpsc;
@@ -31,11 +31,15 @@ struct Rollout {
 impl Rollout {
     /// Starts a server whose store has version 1 of the cluster.
     async fn begin(policy: OnNack) -> Self {
+        Self::of(Server::builder().on_nack(policy), 1).await
+    }
+
+    /// Starts a server whose store has this version of the cluster.
+    async fn of(builder: Builder, content: u8) -> Self {
         let (store, changes) = mpsc::unbounded_channel();
-        let builder = Server::builder().store(TestStore(changes)).on_nack(policy);
-        let server = Running::start(builder).await;
+        let server = Running::start(builder.store(TestStore(changes))).await;
         let rollout = Self { server, store };
-        rollout.change(1);
+        rollout.change(content);
         rollout
     }
 
@@ -149,6 +153,64 @@ async fn s80_nacked_change_is_rolled_back() {
         json(rollout.server.http).await["rollbacks"],
         serde_json::json!([])
     );
+}
+
+/// Given a rollback and a server that dies, when it starts again and the store still has what was rejected, then the version
+/// of before is served, to clients of before and to new ones, and the rollback is shown with its time. The next change of the
+/// store ends it, and the file.
+#[tokio::test]
+async fn a3_rollback_survives_the_death_of_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state/rollbacks");
+    let policy = OnNack::Rollback { threshold: 0 };
+    let builder = || Server::builder().on_nack(policy).rollback_file(&file);
+    let rollout = Rollout::of(builder(), 1).await;
+    let mut client = rollout.client("edge-1").await;
+    rollout.settled().await;
+    rollout.change(2);
+    nack(&mut client, 2).await;
+    accept(&mut client, 1).await;
+    until("the file", async || file.exists().then_some(())).await;
+    rollout.server.task.abort();
+    drop((rollout, client));
+
+    let rollout = Rollout::of(builder(), 2).await;
+    let _client = rollout.client("edge-2").await;
+    assert_eq!(rollout.served(), 1);
+    let rollback = json(rollout.server.http).await["rollbacks"][0].clone();
+    assert_eq!(
+        (&rollback["name"], &rollback["refused_by"][0]),
+        (&"a".into(), &"edge-1".into())
+    );
+    assert_eq!(rollback["reason"], "a: no such policy");
+    rollout.settled().await;
+    rollout.change(3);
+    until("the next version", async || {
+        (rollout.served() == 3).then_some(())
+    })
+    .await;
+    until("no file", async || (!file.exists()).then_some(())).await;
+}
+
+/// Given a state file that is not one: the server starts, and serves what the store has.
+#[tokio::test]
+async fn a3_malformed_state_does_not_stop_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rollbacks");
+    std::fs::write(&file, "nonsense").unwrap();
+    let policy = OnNack::Rollback { threshold: 0 };
+    let builder = Server::builder().on_nack(policy).rollback_file(&file);
+    let rollout = Rollout::of(builder, 1).await;
+    let mut client = rollout.client("edge-1").await;
+    rollout.settled().await;
+    rollout.change(2);
+    nack(&mut client, 2).await;
+    accept(&mut client, 1).await;
+    until("a new file", async || {
+        let state = std::fs::read(&file).unwrap();
+        (state != b"nonsense").then_some(())
+    })
+    .await;
 }
 
 /// Given the default policy, or a threshold of one node, when one node NACKs a change, then the change stays. With the

@@ -9,7 +9,7 @@ use crate::table::{Table, one_line};
 
 mod nodes;
 
-use nodes::{HeldBackChange, NackedResource, NodeType, StatusReport, WaitsFor, fetch};
+use nodes::{HeldBackChange, NackedResource, NodeType, Rollback, StatusReport, WaitsFor, fetch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,15 +78,37 @@ fn table(report: &StatusReport) -> String {
         format!(
             "{resource_type} {name}{} rolled back to {} {} ago: {} NACKed {}: {}\n",
             group.unwrap_or_default(),
-            rollback.returned_to,
+            or_absence(&rollback.returned_to),
             ago(rollback.seconds_ago),
             one_line(&rollback.nacked_by.join(", ")),
-            rollback.version,
+            nacked(rollback),
             one_line(&rollback.reason),
         )
     });
     let errors = report.store.errors().map(|error| format!("{error}\n"));
     clients(report) + &rollbacks.chain(errors).collect::<String>()
+}
+
+/// Returns the version that was NACKed, or the resource if it is one that was changed together with this one.
+fn nacked(rollback: &Rollback) -> String {
+    match &rollback.nacked {
+        Some(WaitsFor {
+            resource_type,
+            name: Some(name),
+        }) if (resource_type, name) != (&rollback.resource_type, &rollback.name) => {
+            format!("{resource_type} {}", one_line(name))
+        }
+        _ => or_absence(&rollback.version).to_owned(),
+    }
+}
+
+/// Returns the version, or a word for the absence of the resource.
+fn or_absence(version: &str) -> &str {
+    if version.is_empty() {
+        "absence"
+    } else {
+        version
+    }
 }
 
 fn clients(report: &StatusReport) -> String {
@@ -174,7 +196,7 @@ fn ago(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::store_status::{StoreFinding, StoreStatus};
-    use super::nodes::{NodeStatus, Rollback};
+    use super::nodes::NodeStatus;
     use super::*;
 
     #[test]
@@ -212,6 +234,7 @@ mod tests {
             returned_to: "v1".into(),
             nacked_by: vec!["edge-1".into()],
             reason: "no such policy".into(),
+            nacked: None,
             seconds_ago: 3.0,
         };
         let finding = StoreFinding {

@@ -94,6 +94,9 @@ pub(super) struct Rollback {
     #[serde(rename = "refused_by")]
     pub(super) nacked_by: Vec<String>,
     pub(super) reason: String,
+    /// The resource that was NACKed, if it is another one that was changed together with this one.
+    #[serde(default)]
+    pub(super) nacked: Option<WaitsFor>,
     pub(super) seconds_ago: f64,
 }
 

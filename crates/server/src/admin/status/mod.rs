@@ -6,7 +6,7 @@ mod query;
 use std::sync::Arc;
 
 use oxds_core::rollback::RolledBack;
-use oxds_core::snapshot::Snapshot;
+use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use serde::Serialize;
@@ -133,7 +133,15 @@ struct RollbackStatus {
     returned_to: String,
     refused_by: Vec<String>,
     reason: String,
+    /// The resource whose NACK caused the rollback: this one, or one that was changed together with it.
+    nacked: NackedStatus,
     seconds_ago: f64,
+}
+
+#[derive(Serialize)]
+struct NackedStatus {
+    kind: String,
+    name: String,
 }
 
 impl StatusPage {
@@ -147,7 +155,7 @@ impl StatusPage {
             server: ServerStatus {
                 version: env!("CARGO_PKG_VERSION"),
                 identifier: context.config.identifier.clone(),
-                uptime_seconds: now.since_epoch().as_secs_f64(),
+                uptime_seconds: context.server.clock.uptime().as_secs_f64(),
             },
             groups: groups(&context.cache, &withheld),
             store: StoreStatus::of(&admin.health),
@@ -301,6 +309,11 @@ impl From<&Finding> for StoreFinding {
     }
 }
 
+/// Returns the version of a resource; empty if it does not exist.
+fn version(resource: Option<&Resource>) -> String {
+    resource.map_or_else(String::new, |resource| resource.version().to_string())
+}
+
 fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus {
     let key = &rolled_back.key;
     let nacked_by = rolled_back.nacked_by.iter();
@@ -308,10 +321,14 @@ fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus {
         kind: key.resource_type.to_string(),
         name: key.name.to_string(),
         group: key.group.as_ref().map(ToString::to_string),
-        version: rolled_back.nacked.version().to_string(),
-        returned_to: rolled_back.last_good.version().to_string(),
+        version: version(rolled_back.stored.as_deref()),
+        returned_to: version(rolled_back.last_good.as_deref()),
         refused_by: nacked_by.map(ToString::to_string).collect(),
         reason: rolled_back.reason.to_string(),
+        nacked: NackedStatus {
+            kind: rolled_back.nacked.0.to_string(),
+            name: rolled_back.nacked.1.to_string(),
+        },
         seconds_ago: seconds(now - rolled_back.at),
     }
 }

@@ -1,0 +1,136 @@
+//! Changes on trial, and their parts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use oxds_types::ResourceType;
+
+use crate::snapshot::Resource;
+use crate::time::Instant;
+
+/// Key of a resource: type, name and group.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RollbackKey {
+    /// Type of the resource.
+    pub resource_type: ResourceType,
+    /// Name of the resource.
+    pub name: Arc<str>,
+    /// The group; `None` for a resource that all nodes see.
+    pub group: Option<Arc<str>>,
+}
+
+/// Resources that refer to each other and that one update of the store changed: on trial, and rolled back, together.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    pub(super) parts: BTreeMap<RollbackKey, Part>,
+    pub(super) nacked_by: BTreeSet<Arc<str>>,
+    pub(super) rolled_back: Option<RollbackCause>,
+}
+
+/// One changed resource. `None` is its absence.
+#[derive(Debug, Clone)]
+pub(super) struct Part {
+    /// What a rollback serves.
+    pub(super) last_good: Option<Arc<Resource>>,
+    /// What the store has.
+    pub(super) stored: Option<Arc<Resource>>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct RollbackCause {
+    /// Type and name of the resource whose NACK caused the rollback.
+    pub(super) nacked: (ResourceType, Arc<str>),
+    pub(super) reason: Arc<str>,
+    pub(super) at: Instant,
+}
+
+/// A resource that was rolled back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RolledBack {
+    /// Key of the resource.
+    pub key: RollbackKey,
+    /// The resource in the store. `None`: the store has removed it.
+    pub stored: Option<Arc<Resource>>,
+    /// The resource that is served instead. `None`: the store has added it, and it is not served.
+    pub last_good: Option<Arc<Resource>>,
+    /// Type and name of the resource whose NACK caused the rollback: this one, or one that the store changed together with it.
+    pub nacked: (ResourceType, Arc<str>),
+    /// `node.id` of each client that NACKed it.
+    pub nacked_by: Vec<Arc<str>>,
+    /// Error message of the NACK that caused the rollback.
+    pub reason: Arc<str>,
+    /// Time of the rollback.
+    pub at: Instant,
+}
+
+/// A rollback as it is kept over a restart: the content of the store is known by its version only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedRollback {
+    /// The resources that were rolled back together.
+    pub parts: Vec<SavedPart>,
+    /// Type and name of the resource whose NACK caused the rollback.
+    pub nacked: (ResourceType, Arc<str>),
+    /// `node.id` of each client that NACKed it.
+    pub nacked_by: Vec<Arc<str>>,
+    /// Error message of the NACK that caused the rollback.
+    pub reason: Arc<str>,
+    /// Time of the rollback.
+    pub at: Instant,
+}
+
+/// A resource of a saved rollback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedPart {
+    /// Key of the resource.
+    pub key: RollbackKey,
+    /// Version in the store. `None`: the store has removed it.
+    pub stored: Option<Arc<str>>,
+    /// The resource that is served instead, if any.
+    pub last_good: Option<Arc<Resource>>,
+}
+
+impl Change {
+    /// Returns the parts of a change that is rolled back.
+    pub(super) fn rolled_back(&self) -> impl Iterator<Item = RolledBack> {
+        let parts = self.rolled_back.iter().flat_map(|cause| {
+            let parts = self.parts.iter();
+            parts.map(move |(key, part)| (key, part, cause))
+        });
+        parts.map(|(key, part, cause)| RolledBack {
+            key: key.clone(),
+            stored: part.stored.clone(),
+            last_good: part.last_good.clone(),
+            nacked: cause.nacked.clone(),
+            nacked_by: self.nacked_by.iter().cloned().collect(),
+            reason: Arc::clone(&cause.reason),
+            at: cause.at,
+        })
+    }
+
+    /// Returns the change as it is kept over a restart, if it is rolled back.
+    pub(super) fn saved(&self) -> Option<SavedRollback> {
+        let cause = self.rolled_back.as_ref()?;
+        let parts = self.parts.iter().map(|(key, part)| SavedPart {
+            key: key.clone(),
+            stored: part
+                .stored
+                .as_ref()
+                .map(|stored| stored.version().as_str().into()),
+            last_good: part.last_good.clone(),
+        });
+        Some(SavedRollback {
+            parts: parts.collect(),
+            nacked: cause.nacked.clone(),
+            nacked_by: self.nacked_by.iter().cloned().collect(),
+            reason: Arc::clone(&cause.reason),
+            at: cause.at,
+        })
+    }
+}
+
+impl Part {
+    /// Whether the store has the version to return to, so that nothing is on trial.
+    pub(super) fn is_settled(&self) -> bool {
+        self.last_good == self.stored
+    }
+}
