@@ -43,7 +43,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Resources of one type.
 struct Sort {
-    /// What refers to a resource of this name.
+    /// A resource that refers to the one of this name.
     user: fn(&str) -> String,
     /// A resource that Envoy accepts, and that shows this number.
     good: fn(&str, u16) -> String,
@@ -70,8 +70,20 @@ const ASSIGNMENTS: Sort = Sort {
 
 const ROUTES: Sort = Sort {
     user: listener,
-    good: |name, number| routes(name, &format!("direct_response: {{ status: {number} }}"), ""),
-    bad: |name| routes(name, "route: { cluster: nowhere }", "validate_clusters: true"),
+    good: |name, number| {
+        routes(
+            name,
+            &format!("direct_response: {{ status: {number} }}"),
+            "",
+        )
+    },
+    bad: |name| {
+        routes(
+            name,
+            "route: { cluster: nowhere }",
+            "validate_clusters: true",
+        )
+    },
     shown: |dump, _| {
         let configs = items(&dump["configs"]).flat_map(|one| items(&one["dynamic_route_configs"]));
         let status = |config: &Value| {
@@ -88,7 +100,10 @@ const SECRETS: Sort = Sort {
     user: tls_cluster,
     good: |name, number| {
         // The hash stands for the number.
-        secret(name, &format!("verify_certificate_hash: [\"{number:064}\"]"))
+        secret(
+            name,
+            &format!("verify_certificate_hash: [\"{number:064}\"]"),
+        )
     },
     bad: |name| secret(name, "trusted_ca: { filename: /does/not/exist }"),
     shown: |dump, _| {
@@ -168,7 +183,8 @@ impl Proxy {
 
     /// Waits until the three resources in Envoy show these numbers.
     async fn shows(&self, sort: &Sort, numbers: [u64; 3]) -> Fallible {
-        let wanted: BTreeMap<String, u64> = NAMES.map(str::to_owned).into_iter().zip(numbers).collect();
+        let wanted: BTreeMap<String, u64> =
+            NAMES.map(str::to_owned).into_iter().zip(numbers).collect();
         until(&format!("Envoy shows {wanted:?}"), SOON, async || {
             let dump = self.envoy.config_dump().await?;
             let clusters = self.envoy.cluster_statuses().await?;
@@ -185,15 +201,19 @@ impl Proxy {
 
     /// Waits until Envoy has exactly these clusters from CDS.
     async fn has_clusters(&self, wanted: &[String]) -> Fallible {
-        until(&format!("Envoy has clusters {wanted:?}"), SOON, async || {
-            let mut clusters = self.envoy.clusters().await?;
-            clusters.sort();
-            if clusters == wanted {
-                Ok(Some(()))
-            } else {
-                Err(format!("{clusters:?}").into())
-            }
-        })
+        until(
+            &format!("Envoy has clusters {wanted:?}"),
+            SOON,
+            async || {
+                let mut clusters = self.envoy.clusters().await?;
+                clusters.sort();
+                if clusters == wanted {
+                    Ok(Some(()))
+                } else {
+                    Err(format!("{clusters:?}").into())
+                }
+            },
+        )
         .await
     }
 }

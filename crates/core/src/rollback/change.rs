@@ -30,9 +30,9 @@ pub(super) struct Change {
 /// One changed resource. `None` is its absence.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// What a rollback serves.
+    /// Content that a rollback serves.
     pub(super) last_good: Option<Arc<Resource>>,
-    /// What the store has.
+    /// Content in the store.
     pub(super) stored: Option<Arc<Resource>>,
 }
 

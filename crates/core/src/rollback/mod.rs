@@ -57,7 +57,7 @@ pub struct StoreChanges {
     pub changes: ChangeSet,
 }
 
-/// What the clients made of the version of a resource that is served.
+/// Acceptance of the served version of a resource by the clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acceptance {
     /// At least one client should have it, and all that should have it have ACKed it.

@@ -17,7 +17,7 @@ struct Server {
     world: World,
 }
 
-/// What is served, and what the clients accepted. Clients see everything.
+/// Served resources, and the versions that the clients accepted. Clients see everything.
 #[derive(Default)]
 struct World {
     served: BTreeMap<RollbackKey, Arc<Resource>>,

@@ -180,7 +180,10 @@ impl ClientState<'_> {
             }
             _ => return None,
         };
-        let nack = status.nack.as_ref().filter(|_| progress == Progress::Nacked);
+        let nack = status
+            .nack
+            .as_ref()
+            .filter(|_| progress == Progress::Nacked);
         let accepted = status.acked.map(|version| version.to_string());
         let error = nack.map(|nack| UpdateFailureState {
             last_update_attempt: Some(wall_clock(self.now, nack.at)),

@@ -1,4 +1,4 @@
-//! What the clients made of the versions that are served.
+//! Acceptance of the served versions by the clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -109,7 +109,10 @@ fn unnamed_nack(response: &DeltaDiscoveryResponse) -> DeltaDiscoveryRequest {
 /// Returns whether CSDS shows everything of every client as accepted.
 async fn all_synced(server: &Running) -> bool {
     let response = fetch(server, &ClientStatusRequest::default()).await;
-    let mut configs = response.config.iter().flat_map(|one| &one.generic_xds_configs);
+    let mut configs = response
+        .config
+        .iter()
+        .flat_map(|one| &one.generic_xds_configs);
     configs.all(|one| one.config_status() == ConfigStatus::Synced)
 }
 
