@@ -1,4 +1,4 @@
-//! Which changes belong together: those of resources that refer to each other.
+//! Sets of changes that belong together: of resources that refer to each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -68,7 +68,7 @@ pub enum Acceptance {
     Lacking,
 }
 
-/// What is served, and what clients made of it.
+/// Served resources, and their acceptance by clients.
 pub trait Served {
     /// Returns the resource that is served for a key.
     fn served(&self, key: &RollbackKey) -> Option<Arc<Resource>>;
@@ -203,8 +203,8 @@ impl Rollback {
         }
     }
 
-    /// Continues the saved rollbacks that the first update of the store confirms. Returns what is served in place of what the
-    /// store has. If the store has something else by now, that is a change on top of the one that was rolled back.
+    /// Continues the saved rollbacks that the first update of the store confirms. Returns the content that is served in place of the
+    /// content of the store. If the store has something else by now, that is a change on top of the one that was rolled back.
     fn resume(&mut self, stored: &Contents) -> Contents {
         let mut resumed = Contents::new();
         for saved in std::mem::take(&mut self.saved) {

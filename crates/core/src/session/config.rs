@@ -12,7 +12,7 @@ pub enum Scope {
     Aggregated,
     /// Stream of a service for one type. A request without a type URL means this type; another type URL is an error.
     Single(ResourceType),
-    /// A client that polls one type, over SotW: each response is the complete state of what it asks for, in one piece,
+    /// A client that polls one type, over SotW: each response has all resources that it asks for, in one piece,
     /// and absence means removal, whatever the type. A poll may be answered by another server than the last one.
     Polled(ResourceType),
 }

@@ -84,7 +84,7 @@ pub(crate) struct Args {
     /// Clients that may read the state of all clients over CSDS, where no --authorize rule decides
     #[arg(long, value_enum, default_value_t, value_name = "CLIENTS")]
     csds: CsdsClients,
-    /// Folder for what must survive a restart: rollbacks [default: $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
+    /// Folder for state that survives a restart: rollbacks [default: $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Ignore fields that this version of the API does not have, instead of an error

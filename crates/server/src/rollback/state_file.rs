@@ -1,6 +1,6 @@
 //! The file that keeps rollbacks over a restart.
 //!
-//! It holds the versions that are served in place of what clients rejected, secrets among them, so only its owner can read it.
+//! It holds the versions that are served in place of rejected ones, secrets among them, so only its owner can read it.
 //! It is written by renaming, so a crash leaves the old file or the new one.
 
 use std::fs;
