@@ -105,5 +105,7 @@ mod response;
 pub mod rollback;
 pub mod session;
 pub mod snapshot;
+mod status;
 pub mod subscription;
 pub mod time;
+mod vhds;

@@ -43,7 +43,6 @@ mod error;
 mod event;
 mod request;
 mod response;
-mod status;
 mod stream;
 mod type_session;
 
@@ -56,5 +55,5 @@ pub use error::StreamError;
 pub use event::{Event, Interest, OverdueChange};
 pub use request::Request;
 pub use response::TransmitResponse;
-pub use status::{HeldBack, HeldChange, Isolating, Progress, ResourceStatus, TypeStatus, WaitsFor};
+pub use crate::status::{HeldBack, HeldChange, Isolating, Progress, ResourceStatus, TypeStatus, WaitsFor};
 pub use stream::Session;

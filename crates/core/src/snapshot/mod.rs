@@ -54,7 +54,7 @@ pub use resource_set::ResourceSet;
 pub use settings::{Limits, Revision};
 pub use type_snapshot::TypeSnapshot;
 
-pub(crate) use resource::{has_aliases, nothing_by_alias};
+pub(crate) use resource::{has_aliases, nothing_by_alias, with_aliases};
 pub(crate) use ttl::heartbeat;
 pub(crate) use wire::{put_field, removal_field, removal_len};
 

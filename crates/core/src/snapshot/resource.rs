@@ -425,6 +425,28 @@ pub(crate) fn has_aliases(resource_type: &ResourceType) -> bool {
     *resource_type == ResourceType::VIRTUAL_HOST
 }
 
+/// Adds aliases to an element of a delta response.
+pub(crate) fn with_aliases(mut element: Bytes, aliases: &[Arc<str>]) -> Bytes {
+    if aliases.is_empty() {
+        return element;
+    }
+    element.advance(key_len(RESOURCES));
+    // Elements are written with their length, so it can be read.
+    let len = decode_varint(&mut element).unwrap_or_default();
+    debug_assert_eq!(len, element.len() as u64);
+    let more = aliases
+        .iter()
+        .map(|alias| field_len(RESOURCE_ALIASES, alias.len()));
+    let len = element.len() + more.sum::<usize>();
+    let mut out = BytesMut::with_capacity(field_len(RESOURCES, len));
+    put_header(&mut out, RESOURCES, len);
+    out.extend_from_slice(&element);
+    for alias in aliases {
+        put_field(&mut out, RESOURCE_ALIASES, alias.as_bytes());
+    }
+    out.freeze()
+}
+
 /// Encodes the element which reports that no resource exists for an alias: a `Resource` without a body.
 pub(crate) fn nothing_by_alias(name: &str) -> Bytes {
     let len = field_len(RESOURCE_NAME, name.len()) + field_len(RESOURCE_ALIASES, name.len());

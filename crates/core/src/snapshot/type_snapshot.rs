@@ -27,6 +27,7 @@ use super::resource::{Obstacles, Resource};
 use super::resource_set::ResourceSet;
 use super::settings::{Revision, Settings};
 use crate::protocol::Protocol;
+use crate::vhds::HostIndex;
 
 /// Sorted names, each with the end of its element in a body.
 type ElementEnds = Box<[(Arc<str>, usize)]>;
@@ -53,6 +54,8 @@ pub struct TypeSnapshot {
     from_previous: OnceLock<Arc<Difference>>,
     /// Differences from older states: the latest few that were asked for.
     from_older: Mutex<Vec<Arc<Difference>>>,
+    /// Virtual hosts by domain; made when the first client asks for one on demand.
+    hosts: OnceLock<HostIndex>,
     /// State for clients of v2; made when the first of them asks. Empty in a v2 state itself.
     in_v2: OnceLock<V2State>,
 }
@@ -88,6 +91,7 @@ impl TypeSnapshot {
             ends: Default::default(),
             from_previous: OnceLock::new(),
             from_older: Mutex::default(),
+            hosts: OnceLock::new(),
             in_v2: OnceLock::new(),
         }
     }
@@ -135,6 +139,18 @@ impl TypeSnapshot {
             .push(revision, Arc::clone(&changed), settings.limits.log_names);
         let mut after = Self::new(resources, self.resources.revision, log, settings);
         after.history = self.history.push(&self.resources, changed.len(), settings);
+        if let Some(mut hosts) = self.hosts.get().cloned() {
+            for name in &*changed {
+                if let Some(old) = self.resources.get(name) {
+                    hosts.remove(name, &old.value());
+                }
+                if let Some(new) = after.resources.get(name) {
+                    hosts.insert(name, &new.value());
+                }
+            }
+            // `after` is not shared yet, so its cell is empty.
+            let _ = after.hosts.set(hosts);
+        }
         if let Some(in_v2) = self.in_v2.get() {
             let in_v2 = in_v2.next(revision, &changed, &after.resources, settings);
             // `after` is not shared yet, so its cell is empty.
@@ -170,6 +186,17 @@ impl TypeSnapshot {
     #[must_use]
     pub fn at_version(&self, version: &str) -> Option<&Arc<ResourceSet>> {
         self.history.at_version(version)
+    }
+
+    /// Returns the virtual host of a route configuration that a host selects (VHDS).
+    pub(crate) fn virtual_host(&self, routes: &str, host: &str) -> Option<&Arc<str>> {
+        let make = || {
+            let mut index = HostIndex::default();
+            let hosts = self.resources.iter();
+            hosts.for_each(|host| index.insert(host.name(), &host.value()));
+            index
+        };
+        self.hosts.get_or_init(make).find(routes, host)
     }
 
     /// Returns the size at which responses are split.

@@ -31,6 +31,7 @@ mod security_polls;
 mod services;
 mod store;
 mod versions;
+mod vhds;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -6,13 +6,14 @@ use std::ops::Range;
 use super::{
     context::TypeContext,
     cursor::{SplitResponse, Step},
+    hosts::HostRequests,
     in_flight::{Item, Items},
     pending::Pending,
     plan::Base,
 };
 use crate::{
     response::{ResourceErrorCode, ResourceErrorDetail, ResponseBuilder},
-    snapshot::{Form, TypeSnapshot, nothing_by_alias},
+    snapshot::{Form, TypeSnapshot, nothing_by_alias, with_aliases},
 };
 
 /// Writes the shared part of a response. Returns its step, the indexes of the step's resources that it has, and the
@@ -71,6 +72,7 @@ fn push_step(
 /// Writes the items that fit. The names of the others become due again, and leave the list.
 pub(crate) fn push_items(
     context: &TypeContext,
+    hosts: &HostRequests,
     response: &mut ResponseBuilder,
     items: &mut Items,
     limit: usize,
@@ -78,7 +80,7 @@ pub(crate) fn push_items(
 ) {
     response.expect(items.len());
     items.retain(|item| {
-        let fits = push_item(context, response, item, limit);
+        let fits = push_item(context, hosts, response, item, limit);
         if !fits {
             pending.add(item.name());
         }
@@ -89,13 +91,18 @@ pub(crate) fn push_items(
 /// Writes one item; returns false if the message limit leaves no room for it.
 fn push_item(
     context: &TypeContext,
+    hosts: &HostRequests,
     response: &mut ResponseBuilder,
     item: &Item,
     limit: usize,
 ) -> bool {
     match item {
         Item::Resource(resource) | Item::Copy(resource) => {
-            response.try_push_element(resource.element(context.form), limit)
+            let mut element = resource.element(context.form);
+            if context.has_aliases() {
+                element = with_aliases(element, &hosts.aliases(item));
+            }
+            response.try_push_element(element, limit)
         }
         Item::Invalid(name, reason) => {
             let (code, message) = (ResourceErrorCode::Internal, reason.to_string());

@@ -28,8 +28,8 @@ use super::{
     in_flight::Item,
 };
 use crate::{
-    session::status::WaitsFor,
     snapshot::{Resource, ResourceChange, Snapshot, TypeSnapshot},
+    status::WaitsFor,
     time::Instant,
 };
 

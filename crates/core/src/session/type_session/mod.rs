@@ -27,6 +27,7 @@ mod gate;
 mod globs;
 mod heartbeat;
 mod hold_timer;
+mod hosts;
 mod in_flight;
 mod pending;
 mod plan;
@@ -49,6 +50,7 @@ use self::{
     globs::GlobSubscriptions,
     heartbeat::Heartbeats,
     hold_timer::HoldTimer,
+    hosts::HostRequests,
     in_flight::{AnswerRecord, InFlight, SentContent},
     pending::Pending,
     resumed::Resumed,
@@ -76,6 +78,7 @@ pub(super) struct TypeSession {
     /// Subscription, and what the client has.
     client: ClientState,
     globs: GlobSubscriptions,
+    hosts: HostRequests,
     denied: DeniedNames,
     pending: Pending,
     in_flight: InFlight,
@@ -92,6 +95,7 @@ impl TypeSession {
             context,
             client: ClientState::default(),
             globs: GlobSubscriptions::default(),
+            hosts: HostRequests::default(),
             denied: DeniedNames::default(),
             pending: Pending::default(),
             in_flight: InFlight::default(),
@@ -119,6 +123,7 @@ impl TypeSession {
             let (client, pending) = (&mut self.client, &mut self.pending);
             self.globs
                 .resubscribe(&change, client, pending, &self.in_flight);
+            self.hosts.resubscribe(&change, client, pending);
         }
         change
     }
@@ -323,12 +328,16 @@ impl TypeSession {
 
     /// Number of names that the client listed.
     pub(super) fn requested_names(&self) -> usize {
-        self.client.subscription().len() - self.globs.member_count()
+        let members = self.globs.member_count() + self.hosts.member_count();
+        self.client.subscription().len() - members
     }
 
     /// Whether a change of any name may concern the client.
     pub(super) fn wants_all(&self) -> bool {
-        self.client.subscription().is_wildcard() || !self.globs.is_empty()
+        let subscription = self.client.subscription();
+        // Any virtual host may be the one that a requested name selects.
+        let selects = self.context.has_aliases() && !subscription.is_empty();
+        subscription.is_wildcard() || !self.globs.is_empty() || selects
     }
 
     pub(super) fn was_sent_any(&self) -> bool {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use oxds_types::Version;
+use oxds_types::{ResourceType, Version};
 
 use super::{
     TypeSession,
@@ -20,6 +20,7 @@ use crate::{
     response::ResponseBuilder,
     snapshot::{Resource, ResourceSet, TypeSnapshot},
     time::Instant,
+    vhds::ignores_port,
 };
 
 /// A response before it has a nonce.
@@ -289,7 +290,8 @@ impl TypeSession {
         } else {
             head.body_limit()
         };
-        encode::push_items(context, &mut response, &mut items, limit, &mut self.pending);
+        let (hosts, pending) = (&self.hosts, &mut self.pending);
+        encode::push_items(context, hosts, &mut response, &mut items, limit, pending);
         let completes = unsent.is_none() && !self.pending.has_names();
         let is_skipped = response.is_empty() && !plan.is_due;
         if let Some(cursor) = self.client.cursor_mut() {
@@ -339,6 +341,7 @@ impl TypeSession {
                 self.client.release(gone.name());
             } else {
                 self.globs.remove_member(gone.name(), &mut self.client);
+                self.hosts.remove_member(gone.name(), &mut self.client);
             }
         }
     }
@@ -351,7 +354,19 @@ impl TypeSession {
         let (client, pending) = (&mut self.client, &mut self.pending);
         let current = peers.head.collection();
         self.globs.expand(current, client, pending, &self.resumed);
+        if self.context.has_aliases() {
+            let reported = self.resumed.versions.iter().flat_map(HashMap::keys);
+            let gone = reported.filter(|name| current.get(name).is_none());
+            self.hosts.resume(gone, client, pending);
+        }
         self.resume_names(now, peers);
+        if self.context.has_aliases() {
+            let config = |routes: &str| peers.snapshot.get(&ResourceType::ROUTE, routes);
+            let ignores_port =
+                |routes: &str| config(routes).is_some_and(|one| ignores_port(&one.value()));
+            let (client, pending) = (&mut self.client, &mut self.pending);
+            self.hosts.expand(peers.head, ignores_port, client, pending);
+        }
         let before = self
             .context
             .is_full_state()
@@ -398,10 +413,13 @@ impl TypeSession {
         // worth reading.
         if let Some(mut changed) = changed {
             for name in changed.by_ref().take(self.client.subscription().len()) {
-                if self.client.subscription().has_name(name) {
-                    self.pending.add(name);
+                let (client, pending) = (&mut self.client, &mut self.pending);
+                if self.context.has_aliases() {
+                    self.hosts.note_change(name, client, pending);
+                }
+                if client.subscription().has_name(name) {
+                    pending.add(name);
                 } else {
-                    let (client, pending) = (&mut self.client, &mut self.pending);
                     self.globs.note_change(name, client, pending);
                 }
             }
