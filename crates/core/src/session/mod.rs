@@ -50,10 +50,12 @@ pub use crate::frame::Frame;
 pub use crate::nack::{Nack, NackedResource};
 pub use crate::nonce::Nonce;
 pub use crate::response::{ResourceErrorCode, ResourceErrorDetail};
+pub use crate::status::{
+    HeldBack, HeldChange, Isolating, Progress, ResourceStatus, TypeStatus, WaitsFor,
+};
 pub use config::{Config, Scope, UnknownTypes};
 pub use error::StreamError;
 pub use event::{Event, Interest, OverdueChange};
 pub use request::Request;
 pub use response::TransmitResponse;
-pub use crate::status::{HeldBack, HeldChange, Isolating, Progress, ResourceStatus, TypeStatus, WaitsFor};
 pub use stream::Session;
