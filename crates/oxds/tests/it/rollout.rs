@@ -5,7 +5,10 @@ use std::fs;
 use oxds_client::{Bootstrap, ClientPool, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_testkit::hostile::{Rude, framed};
-use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node, Status};
+use oxds_types::discovery::{
+    DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
+    Status,
+};
 use prost::Message as _;
 use serde_json::Value;
 
@@ -166,6 +169,65 @@ async fn s80_nacked_file_is_rolled_back_until_fixed() {
     server.shows("/status.json", "\"rollbacks\":[]");
     run(&server, &["wait", "shop"]).expect(0, &[]);
     run(&server, &["status"]).expect(0, &["SYNCED"]);
+}
+
+/// Answers every response of a delta stream of clusters: what has a cluster named `bad-…`, or a removal, with a NACK that
+/// names nothing, and the rest with an ACK.
+async fn reject_without_names(server: std::net::SocketAddr) {
+    let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters";
+    let mut client = Rude::connect(server, 65_535).await.expect("connected");
+    let mut call = client.call(path).await.expect("a call");
+    call.send(framed(&DeltaDiscoveryRequest {
+        node: Some(Node {
+            id: "checkout-1".into(),
+            ..Node::default()
+        }),
+        ..DeltaDiscoveryRequest::default()
+    }));
+    while let Ok(response) = call.message().await {
+        let response = DeltaDiscoveryResponse::decode(response).expect("a response");
+        let is_bad = |name: &str| name.starts_with("bad-");
+        let mut resources = response.resources.iter();
+        let nack = resources.any(|one| is_bad(&one.name)) || !response.removed_resources.is_empty();
+        let error_detail = nack.then(|| Status {
+            message: "cannot apply".into(),
+            ..Status::default()
+        });
+        call.send(framed(&DeltaDiscoveryRequest {
+            response_nonce: response.nonce,
+            error_detail,
+            ..DeltaDiscoveryRequest::default()
+        }));
+    }
+}
+
+/// Given a client that rejects 40 clusters, or a removal, without a name, and accepts everything else. `wait --all` fails,
+/// and `status` does not print SYNCED, also after the client has accepted a later change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a5_wait_fails_while_anything_is_not_accepted() {
+    let bad: Vec<String> = (0..40)
+        .map(|number| cluster(&format!("bad-{number}")))
+        .collect();
+    for (file, text) in [("bad.yaml", bad.join("---\n")), ("b.yaml", String::new())] {
+        let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
+        let server = Serve::start(dir.path());
+        let client = tokio::spawn(reject_without_names(server.grpc));
+        server.shows("/status.json", "\"acks\":1");
+        run(&server, &["wait", "--all"]).expect(0, &[]);
+        match text.is_empty() {
+            true => fs::remove_file(dir.path().join(file)).expect("removed"),
+            false => fs::write(dir.path().join(file), text).expect("written"),
+        }
+        server.shows("/status.json", "\"reason\":\"cannot apply\"");
+        server.shows("/status.json", "\"isolating\":null");
+        run(&server, &["wait", "--all", "--timeout", "300ms"]).expect(1, &["checkout-1 cds "]);
+        fs::write(dir.path().join("later.yaml"), cluster("later")).expect("written");
+        server.shows("/status.json", "\"acks\":2");
+        run(&server, &["wait", "--all", "--timeout", "300ms"]).expect(1, &["checkout-1 cds "]);
+        let status = run(&server, &["status"]);
+        assert!(!status.stdout.contains("SYNCED"), "{file}: {status:?}");
+        client.abort();
+    }
 }
 
 /// Given a client whose node id and error message contain line breaks and terminal escapes. `status`, `wait` and the log

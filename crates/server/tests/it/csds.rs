@@ -130,24 +130,26 @@ async fn a5_many_unnamed_resources_are_not_shown_as_accepted() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     server.cache.apply(crate::upsert(&names));
     let mut rejected = 0;
-    let mut changed = false;
     loop {
         let response = stream.delta().await;
         let is_bad = |one: &oxds_types::discovery::Resource| one.name.starts_with("bad-");
-        if response.resources.iter().any(is_bad) {
-            rejected += 1;
-            stream.send(&unnamed_nack(&response));
-        } else {
-            stream.send(&ack_delta(&response));
+        assert!(response.resources.iter().any(is_bad), "{response:?}");
+        stream.send(&unnamed_nack(&response));
+        rejected += 1;
+        let isolating = until("the NACK", async || {
+            let kind = crate::admin::json(server.http).await["nodes"][0]["kinds"][0].clone();
+            (kind["nacks"] == rejected).then(|| !kind["isolating"].is_null())
+        })
+        .await;
+        assert!(!all_synced(&server).await, "after {rejected} NACKs");
+        if !isolating {
             break;
         }
-        assert!(!all_synced(&server).await, "after {rejected} NACKs");
-        if !changed {
-            changed = true;
-            server.cache.apply(crate::upsert(&["later"]));
-        }
     }
-    assert!(rejected > 0);
+    server.cache.apply(crate::upsert(&["later"]));
+    let later = stream.delta().await;
+    assert_eq!(later.resources.len(), 1, "{later:?}");
+    stream.send(&ack_delta(&later));
     until("the ACK", async || {
         let acks = server.metric("oxds_acks_total").await;
         (acks >= 2).then_some(())
