@@ -2,6 +2,7 @@
 
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
+use oxds_types::text;
 use prost::Message as _;
 
 use envoy_types::pb::envoy::admin::v3::ClientResourceStatus;
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     match args.output {
         View::Table => output.write(&table(&clients))?,
         View::Yaml => output.write(&encoded(clients, Format::Yaml)?)?,
-        View::Json => output.write(&encoded(clients, Format::Json)?)?,
+        View::Json => output.write(&text::json(encoded(clients, Format::Json)?))?,
     }
     Ok(exit)
 }

@@ -4,6 +4,7 @@ use oxds_core::observe::{ObservedChange, ObservedResource};
 use oxds_types::ResourceType;
 use oxds_types::codec::{Format, encode};
 use oxds_types::discovery::Any;
+use oxds_types::text;
 use serde_json::{Value, json};
 
 use super::View;
@@ -67,7 +68,7 @@ pub(crate) fn change(
         View::Table => {
             let at = at.strftime("%H:%M:%S%.3f");
             let line = format!("{at}  {event:7}  {resource_type}  {name}  {version}");
-            output.line(line.trim_end())
+            output.line(&text::line(line.trim_end()))
         }
         View::Yaml => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z");
@@ -76,7 +77,8 @@ pub(crate) fn change(
                 .as_ref()
                 .map(|resource| yaml(resource_type, resource));
             let body = body.unwrap_or_else(|| "---\n".to_owned());
-            output.write(&format!("# {at} {event} {name} {version}\n{body}"))
+            let head = format!("# {at} {event} {name} {version}");
+            output.write(&format!("{}\n{body}", text::line(&head)))
         }
         View::Json => {
             let at = at.strftime("%Y-%m-%dT%H:%M:%S%.3f%:z").to_string();
@@ -88,7 +90,7 @@ pub(crate) fn change(
                 "at": at, "change": event, "kind": resource_type.to_string(), "name": **name,
                 "version": version, "resource": resource,
             });
-            output.line(&line.to_string())
+            output.line(&text::json(line.to_string()))
         }
     }
 }

@@ -335,3 +335,20 @@ fn b2_strict_serve_refuses_a_dangling_reference() {
     got.expect(0, &["name: a"]);
     assert!(!got.stdout.contains("EDS"), "{got:#?}");
 }
+
+/// Given a pipe in the place of a file, and one more file, then the other is served, the pipe is a finding, and SIGTERM ends
+/// with 0.
+#[test]
+fn c4_pipe_in_the_folder_does_not_stop_serve() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let made = Command::new("mkfifo")
+        .arg(dir.path().join("pipe.yaml"))
+        .status();
+    assert!(made.expect("mkfifo").success());
+    let server = Serve::start(dir.path());
+    server.shows("/status.json", "is not a regular file");
+    server.shows("/readyz", "200 OK");
+    server.signal("TERM");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+}

@@ -14,7 +14,7 @@ use super::context::Context;
 use super::error::CallError;
 use super::poll::FetchRequest;
 use crate::security::{Denied, Grant};
-use crate::server::Peer;
+use crate::server::{Admitted, ClientLine, Peer};
 
 impl Context {
     /// Returns the grant of a client that identifies itself as `node`; `None` is a node with an empty id.
@@ -119,7 +119,11 @@ impl Context {
             self.server.metrics.refused("secret");
         }
         let (name, names) = (first.chars().take(128).collect::<String>(), denied.len());
-        warn!(%peer, name, names, "secrets denied");
+        let now = self.server.clock.now();
+        if let Some(Admitted { suppressed }) = self.server.log.admit(ClientLine::SecretsDenied, now)
+        {
+            warn!(%peer, name, names, suppressed, "secrets denied");
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use tracing::{debug, warn};
 use super::LoadReports;
 use crate::cache::{Cache, Watcher};
 use crate::discovery::{CallError, Context, OtherRegistration, cost};
-use crate::server::{Kept, Peer, Share};
+use crate::server::{Admitted, ClientLine, Kept, Peer, Share};
 
 /// The longest duration in protobuf, in seconds (`google/protobuf/duration.proto`).
 const MAX_SECONDS: i64 = 315_576_000_000;
@@ -173,10 +173,16 @@ impl LoadStream {
         let totals = &self.reports.0.totals;
         let (now, asked) = (self.reports.now(), *self.interval.borrow());
         for report in &request.cluster_stats {
-            if !totals.record(now, node, report, asked) {
+            let server = &self.context.server;
+            if !totals.record(now, node, report, asked)
+                && let Some(Admitted { suppressed }) = server
+                    .log
+                    .admit(ClientLine::LoadDropped, server.clock.now())
+            {
                 warn!(
                     node,
                     cluster = report.cluster_name,
+                    suppressed,
                     "load report dropped: too many clusters and names are reported"
                 );
             }

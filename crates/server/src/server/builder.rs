@@ -11,6 +11,7 @@ use oxds_types::ResourceType;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
+use super::client_log::ClientLog;
 use super::clock::Clock;
 use super::csds_access::CsdsAccess;
 use super::feed::{self, StartFeed};
@@ -189,6 +190,7 @@ impl Builder {
                 hooks: self.hooks,
                 metrics,
                 clock,
+                log: ClientLog::default(),
                 closing: CancellationToken::new(),
             }),
         });

@@ -8,6 +8,7 @@
 
 mod budget;
 mod builder;
+mod client_log;
 mod clock;
 mod connection;
 mod csds_access;
@@ -23,6 +24,7 @@ mod shared;
 
 pub(crate) use budget::{Budget, Kept, OverBudget, Share};
 pub use builder::Builder;
+pub(crate) use client_log::{Admitted, ClientLine};
 pub(crate) use clock::Clock;
 pub(crate) use connection::Ports;
 pub use csds_access::CsdsAccess;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
+use super::client_log::ClientLog;
 use super::clock::Clock;
 use super::csds_access::CsdsAccess;
 use super::limits::Limits;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     pub(crate) hooks: Option<Arc<dyn AnyHooks>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Clock,
+    /// Limits of the log lines that clients can cause.
+    pub(crate) log: ClientLog,
     /// Cancelled when the server begins to shut down.
     pub(crate) closing: CancellationToken,
 }

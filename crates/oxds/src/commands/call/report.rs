@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tonic::Code;
 
+use crate::table::one_line;
 use crate::unary::{CallOutcome, code_name};
 
 /// Results of all calls.
@@ -79,7 +80,9 @@ impl CallReport {
         for failure in &json.failures {
             text += &format!(
                 "\n{} × {}: {}\n",
-                failure.calls, failure.status, failure.message
+                failure.calls,
+                failure.status,
+                one_line(&failure.message)
             );
         }
         if !json.endpoints.is_empty() {

@@ -16,7 +16,7 @@ use tracing::info;
 use super::{BATCH, Stream, Watching};
 use crate::discovery::cost;
 use crate::discovery::error::CallError;
-use crate::server::Kept;
+use crate::server::{Admitted, ClientLine, Kept};
 
 impl Stream {
     /// Passes every request that has arrived to the session, at the permitted rate. Ready when the stream ends.
@@ -128,7 +128,9 @@ impl Stream {
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
             let stream = self.registration.id();
-            info!(stream, peer = %self.open.peer, id, cluster, "client identified");
+            if let Some(Admitted { suppressed }) = server.log.admit(ClientLine::Identified, now) {
+                info!(stream, peer = %self.open.peer, id, cluster, suppressed, "client identified");
+            }
             let cache = &self.context.cache;
             // Read before the view is selected: a later change of the groups is then noticed.
             let memberships = cache.memberships();

@@ -11,7 +11,7 @@ use super::Stream;
 use crate::discovery::clients::ReportedNack;
 use crate::discovery::cost;
 use crate::hooks::SentResponse;
-use crate::server::{Kept, OverBudget, Share};
+use crate::server::{Admitted, ClientLine, Kept, OverBudget, Share, Shared};
 
 impl Stream {
     /// Transmits all responses that the session has for the current snapshot.
@@ -80,7 +80,7 @@ impl Stream {
             if let Err(over) = keep(&mut self.share, &mut self.nack_bytes, &session, &event) {
                 self.failure.get_or_insert(over.into());
             }
-            log(stream, &event);
+            log(stream, &event, server);
             nacks.extend(ReportedNack::of_event(&session, &event));
             match event {
                 Event::Watched(resource_type, interests) => {
@@ -139,7 +139,8 @@ fn keep(
     }
 }
 
-fn log(stream: u64, event: &Event) {
+fn log(stream: u64, event: &Event, server: &Shared) {
+    let admit = |line| server.log.admit(line, server.clock.now());
     match event {
         Event::Watched(..) | Event::Unwatched(..) => {}
         Event::Acked {
@@ -158,26 +159,34 @@ fn log(stream: u64, event: &Event) {
         } => {
             // As `&str`, which is logged with quotes: a client must not be able to forge log lines.
             let reason: &str = reason;
-            warn!(stream, %resource_type, %version, ?resources, suspects, reason, "NACK received");
+            if let Some(Admitted { suppressed }) = admit(ClientLine::Nacked) {
+                warn!(stream, %resource_type, %version, ?resources, suspects, reason, suppressed, "NACK received");
+            }
         }
         Event::Isolated {
             resource_type,
             name,
         } => {
             let name: &str = name;
-            warn!(stream, %resource_type, name, "invalid resource found: it was NACKed, and the others of the response were accepted");
+            if let Some(Admitted { suppressed }) = admit(ClientLine::Isolated) {
+                warn!(stream, %resource_type, name, suppressed, "invalid resource found: it was NACKed, and the others of the response were accepted");
+            }
         }
         Event::StaleNonce(resource_type) => {
             debug!(stream, %resource_type, "stale nonce received");
         }
         Event::UnknownType(resource_type) => {
-            warn!(stream, %resource_type, "unknown resource type requested");
+            if let Some(Admitted { suppressed }) = admit(ClientLine::UnknownType) {
+                warn!(stream, %resource_type, suppressed, "unknown resource type requested");
+            }
         }
         Event::HeldTooLong {
             resource_type,
             held,
         } => {
-            warn!(stream, %resource_type, ?held, "hold timer expired, change sent");
+            if let Some(Admitted { suppressed }) = admit(ClientLine::HeldTooLong) {
+                warn!(stream, %resource_type, ?held, suppressed, "hold timer expired, change sent");
+            }
         }
     }
 }
