@@ -1,8 +1,8 @@
 //! Pairs of packages.
 //!
-//! A package without a namesake is renamed if a new package has its contents. Two versions of one
-//! package have similar contents by design, and unrelated packages repeat common messages, so both
-//! must be told apart from a rename.
+//! A package whose name disappeared is renamed if a new package has its contents. Two versions of
+//! one package have similar contents by design, and unrelated packages repeat common messages.
+//! Neither is a rename.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -105,9 +105,9 @@ impl Names<'_> {
         if !version.eq_ignore_ascii_case(old) {
             return None;
         }
-        let shouts = text.chars().all(|c| !c.is_lowercase()) && !head.is_empty();
+        let is_upper = text.chars().all(|c| !c.is_lowercase()) && !head.is_empty();
         let new = match version.starts_with('V') {
-            true if shouts => new.to_uppercase(),
+            true if is_upper => new.to_uppercase(),
             true => self.capitalised(new),
             false => new.to_owned(),
         };
