@@ -2,7 +2,8 @@
 //!
 //! `envoy-types` ships a descriptor set but does not export it; `data/descriptors.bin.gz` is that
 //! set without comments and source positions, written by `cargo run -p oxds-types --example
-//! regenerate-descriptors`. A test fails when it differs from the locked `envoy-types`.
+//! regenerate-descriptors`. A test fails when it differs from the locked `envoy-types`. The messages `TypedStruct` are added,
+//! which carry the configurations of extensions.
 //!
 //! `data/v2.bin.gz` has the messages of the retired API v2, without options, from the same command.
 

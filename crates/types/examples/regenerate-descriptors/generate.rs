@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use prost_reflect::prost::Message as _;
+use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use prost_reflect::prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto};
+
 /// Number of the field `FileDescriptorSet.file`.
 const FILE: u64 = 1;
 /// `FileDescriptorProto.source_code_info`: comments and positions, 80 % of the data.
@@ -12,11 +16,49 @@ const SOURCE_CODE_INFO: u64 = 9;
 const VARINT: u64 = 0;
 const LENGTH_DELIMITED: u64 = 2;
 
-/// Returns the descriptor set of `envoy-types`, without source information.
+/// Returns the descriptor set of `envoy-types`, without source information, and the messages of [`TYPED_STRUCTS`].
 pub(crate) fn generate() -> Result<Vec<u8>, Box<dyn Error>> {
     let source = source(&here("Cargo.toml"), "envoy-types")?;
     let set = fs::read(source.join("src/generated/types.bin"))?;
-    strip(&set).ok_or_else(|| "types.bin is not a FileDescriptorSet".into())
+    let mut set = strip(&set).ok_or("types.bin is not a FileDescriptorSet")?;
+    for (path, package) in TYPED_STRUCTS {
+        put_field(&mut set, FILE, &typed_struct(path, package).encode_to_vec());
+    }
+    Ok(set)
+}
+
+/// Files with a message `TypedStruct`, which no file of the API imports: it is in an `Any`, in place of the configuration of an
+/// extension (gRFC A39, `xds/type/v3/typed_struct.proto`).
+const TYPED_STRUCTS: [(&str, &str); 2] = [
+    ("xds/type/v3/typed_struct.proto", "xds.type.v3"),
+    ("udpa/type/v1/typed_struct.proto", "udpa.type.v1"),
+];
+
+fn typed_struct(path: &str, package: &str) -> FileDescriptorProto {
+    let field = |name: &str, number, ty: Type, type_name: Option<&str>| FieldDescriptorProto {
+        name: Some(name.to_owned()),
+        number: Some(number),
+        label: Some(Label::Optional.into()),
+        r#type: Some(ty.into()),
+        type_name: type_name.map(str::to_owned),
+        ..FieldDescriptorProto::default()
+    };
+    let message = DescriptorProto {
+        name: Some("TypedStruct".to_owned()),
+        field: vec![
+            field("type_url", 1, Type::String, None),
+            field("value", 2, Type::Message, Some(".google.protobuf.Struct")),
+        ],
+        ..DescriptorProto::default()
+    };
+    FileDescriptorProto {
+        name: Some(path.to_owned()),
+        package: Some(package.to_owned()),
+        dependency: vec!["google/protobuf/struct.proto".to_owned()],
+        message_type: vec![message],
+        syntax: Some("proto3".to_owned()),
+        ..FileDescriptorProto::default()
+    }
 }
 
 /// Returns the path to a file of this package.
@@ -76,9 +118,7 @@ fn strip(set: &[u8]) -> Option<Vec<u8>> {
             .into_iter()
             .filter(|f| f.number != SOURCE_CODE_INFO);
         let body: Vec<u8> = kept.flat_map(|f| f.whole).copied().collect();
-        put_varint(&mut out, FILE << 3 | LENGTH_DELIMITED);
-        put_varint(&mut out, body.len() as u64);
-        out.extend(body);
+        put_field(&mut out, FILE, &body);
     }
     Some(out)
 }
@@ -126,6 +166,12 @@ fn varint(input: &mut &[u8]) -> Option<u64> {
         }
     }
     None
+}
+
+fn put_field(out: &mut Vec<u8>, number: u64, body: &[u8]) {
+    put_varint(out, number << 3 | LENGTH_DELIMITED);
+    put_varint(out, body.len() as u64);
+    out.extend(body);
 }
 
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {

@@ -7,7 +7,7 @@ use oxds_types::ResourceType;
 use oxds_types::codec::{Format, Options, decode, encode};
 use proptest::prelude::*;
 
-use crate::{lines, load, yaml};
+use crate::{lines, load, yaml, yaml_errors};
 
 const CLUSTER: &str = "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: ";
 
@@ -25,6 +25,34 @@ fn s72_file_extension_selects_the_format() {
         (".yaml", None),
     ] {
         assert_eq!(Format::from_path(Path::new(name)), format, "{name}");
+    }
+}
+
+/// The configuration of an extension may be a `TypedStruct`, of both packages (gRFC A39).
+#[test]
+fn d5_typed_struct_is_an_extension_configuration() {
+    for package in ["xds.type.v3", "udpa.type.v1"] {
+        let config = |value: &str| {
+            format!(
+                "{CLUSTER}a\ntyped_extension_protocol_options:\n  x: {{ '@type': type.googleapis.com/{package}.TypedStruct, \
+                 type_url: type.googleapis.com/my.Filter, value: {value} }}\n"
+            )
+        };
+        let resource = &yaml(&config("{ a: 1, b: [ x, { c: null } ] }"))[0];
+        // In JSON form it is the same resource.
+        let json = encode(std::slice::from_ref(&resource.any), Format::Json).unwrap();
+        let again = decode(
+            Path::new("a.json"),
+            Format::Json,
+            &json,
+            &Options::default(),
+        );
+        assert_eq!(again.unwrap()[0].any, resource.any);
+        let errors = yaml_errors(&config("7"));
+        assert!(
+            errors.contains("typed_extension_protocol_options[\"x\"].value"),
+            "{errors}"
+        );
     }
 }
 
