@@ -21,20 +21,23 @@ pub(crate) struct DomainRank {
 }
 
 impl Domain {
-    /// Parses a pattern; `None` if it has more than one `*`, or one that is neither its first nor its last character.
+    /// Parses a pattern; `None` if it is empty, or has a `*` and neither begins nor ends with one.
+    ///
+    /// As in Envoy, C-core and grpc-go, only the first or the last character is a wildcard: `*x*` is the suffix `x*`.
     #[must_use]
     pub fn parse(pattern: &str) -> Option<Self> {
         let pattern = pattern.to_ascii_lowercase();
-        let (start, end) = match pattern.split_once('*') {
-            None if pattern.is_empty() => return None,
-            None => return Some(Self::Exact(pattern.into())),
-            Some(parts) => parts,
-        };
-        match (start, end) {
-            ("", "") => Some(Self::Any),
-            ("", suffix) if !suffix.contains('*') => Some(Self::Suffix(suffix.into())),
-            (prefix, "") => Some(Self::Prefix(prefix.into())),
-            _ => None,
+        if pattern.is_empty() {
+            return None;
+        }
+        if !pattern.contains('*') {
+            return Some(Self::Exact(pattern.into()));
+        }
+        match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+            (Some(""), _) => Some(Self::Any),
+            (Some(suffix), _) => Some(Self::Suffix(suffix.into())),
+            (None, Some(prefix)) => Some(Self::Prefix(prefix.into())),
+            (None, None) => None,
         }
     }
 

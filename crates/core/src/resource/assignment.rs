@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::{
@@ -86,7 +86,7 @@ impl Assignment {
     }
 
     fn from_proto(proto: &ClusterLoadAssignment) -> Result<Self, Invalid> {
-        let mut addresses = HashSet::new();
+        let mut addresses = Addresses::default();
         let mut by_priority: BTreeMap<u32, Vec<Locality>> = BTreeMap::new();
         for (index, locality_proto) in proto.endpoints.iter().enumerate() {
             let Some(locality) = Locality::from_proto(locality_proto, &mut addresses)
@@ -150,7 +150,7 @@ impl Locality {
     /// Returns `None` for a locality that is ignored: its weight is zero or unset (gRFC A27).
     fn from_proto(
         proto: &LocalityLbEndpoints,
-        addresses: &mut HashSet<SocketAddr>,
+        addresses: &mut Addresses,
     ) -> Result<Option<Self>, Invalid> {
         let id = proto
             .locality
@@ -166,11 +166,7 @@ impl Locality {
         let mut endpoints = Vec::with_capacity(proto.lb_endpoints.len());
         for (index, endpoint) in proto.lb_endpoints.iter().enumerate() {
             let within = |invalid: Invalid| invalid.at_index("lb_endpoints", index);
-            let parsed = Endpoint::from_proto(endpoint).map_err(within)?;
-            if !addresses.insert(parsed.address) {
-                let rule = format!("has the address {} of another endpoint", parsed.address);
-                return Err(within(Invalid::new(rule)));
-            }
+            let parsed = Endpoint::from_proto(endpoint, addresses).map_err(within)?;
             if is_usable(endpoint.health_status) {
                 endpoints.push(parsed);
             }
@@ -199,7 +195,7 @@ impl From<&LocalityProto> for LocalityId {
 }
 
 impl Endpoint {
-    fn from_proto(proto: &LbEndpoint) -> Result<Self, Invalid> {
+    fn from_proto(proto: &LbEndpoint, addresses: &mut Addresses) -> Result<Self, Invalid> {
         let weight = match proto.load_balancing_weight.map(|weight| weight.value) {
             Some(0) => return Err(Invalid::new("must not be zero").at("load_balancing_weight")),
             weight => weight.unwrap_or(1),
@@ -208,33 +204,83 @@ impl Endpoint {
             return Err(Invalid::new("must be set").at("endpoint"));
         };
         let address = socket_address(endpoint.address.as_ref()).within("endpoint.address")?;
+        addresses.add(&address)?;
         // gRFC A61: additional addresses are validated. They are for Happy Eyeballs, which is not implemented.
         for (index, additional) in endpoint.additional_addresses.iter().enumerate() {
-            socket_address(additional.address.as_ref())
+            let address = socket_address(additional.address.as_ref())
                 .within("address")
                 .within_index("endpoint.additional_addresses", index)?;
+            addresses.add(&address)?;
         }
+        let address = address.socket;
         Ok(Self { address, weight })
     }
 }
 
+/// An address, and its zone as it is written.
+struct ZonedAddress<'a> {
+    socket: SocketAddr,
+    zone: Option<&'a str>,
+}
+
+/// All addresses of a cluster, with their zones.
+#[derive(Debug, Default)]
+struct Addresses(HashSet<(SocketAddr, Option<Box<str>>)>);
+
+impl Addresses {
+    /// Adds an address, which must be a new one (gRFC A61).
+    fn add(&mut self, address: &ZonedAddress<'_>) -> Result<(), Invalid> {
+        if self.0.insert((address.socket, address.zone.map(Box::from))) {
+            return Ok(());
+        }
+        let rule = format!("has the address {} of another endpoint", address.socket);
+        Err(Invalid::new(rule))
+    }
+}
+
 /// Reads an IP literal and a port (gRFC A27). Host names are for logical DNS clusters.
-fn socket_address(address: Option<&Address>) -> Result<SocketAddr, Invalid> {
+fn socket_address(address: Option<&Address>) -> Result<ZonedAddress<'_>, Invalid> {
     let Some(address::Address::SocketAddress(socket)) = address.and_then(|a| a.address.as_ref())
     else {
         return Err(Invalid::new("must be set").at("socket_address"));
     };
-    let ip: IpAddr = socket.address.parse().map_err(|_| {
+    let (ip, zone) = ip_literal(&socket.address).ok_or_else(|| {
         let rule = format!("must be an IP address, not {:?}", socket.address);
         Invalid::new(rule).at("socket_address.address")
     })?;
     let port = match socket.port_specifier {
-        Some(PortSpecifier::PortValue(port)) => u16::try_from(port).ok(),
-        _ => None,
+        Some(PortSpecifier::PortValue(port)) => {
+            let port = u16::try_from(port).map_err(|_| Invalid::new("must be below 65536"));
+            port.within("socket_address.port_value")?
+        }
+        Some(PortSpecifier::NamedPort(_)) => {
+            let invalid = Invalid::new("is not supported: expected port_value");
+            return Err(invalid.at("socket_address.named_port"));
+        }
+        None => return Err(Invalid::new("must be set").at("socket_address.port_value")),
     };
-    let port =
-        port.ok_or_else(|| Invalid::new("must be below 65536").at("socket_address.port_value"))?;
-    Ok(SocketAddr::new(ip, port))
+    let socket = match ip {
+        IpAddr::V4(_) => SocketAddr::new(ip, port),
+        IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, scope(zone)).into(),
+    };
+    Ok(ZonedAddress { socket, zone })
+}
+
+/// Reads an IP address; one of IPv6 may have a zone (RFC 4007): `fe80::1%2`.
+fn ip_literal(text: &str) -> Option<(IpAddr, Option<&str>)> {
+    match text.split_once('%') {
+        None => Some((text.parse().ok()?, None)),
+        Some((ip, zone)) if !zone.is_empty() => {
+            Some((ip.parse::<Ipv6Addr>().ok()?.into(), Some(zone)))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Returns the index of a zone. For the name of an interface, which only the system can look up, it is 0: then the system
+/// chooses the interface.
+fn scope(zone: Option<&str>) -> u32 {
+    zone.and_then(|zone| zone.parse().ok()).unwrap_or_default()
 }
 
 /// Returns whether an endpoint with this health status is used: gRPC uses UNKNOWN and HEALTHY ones (gRFC A27).

@@ -10,35 +10,32 @@ use envoy_types::pb::google::protobuf;
 use regex::{Regex, RegexBuilder};
 
 use super::Invalid;
+use crate::time;
 
 /// Reads a duration that is not negative and in the range of protobuf.
 pub(super) fn duration(duration: &protobuf::Duration) -> Result<Duration, Invalid> {
-    /// Bound of `google.protobuf.Duration`: ten thousand years.
-    const MAX_SECONDS: u64 = 315_576_000_000;
-    let parts = (
-        u64::try_from(duration.seconds),
-        u32::try_from(duration.nanos),
-    );
-    match parts {
-        (Ok(seconds), Ok(nanos)) if seconds <= MAX_SECONDS && nanos < 1_000_000_000 => {
-            Ok(Duration::new(seconds, nanos))
-        }
-        _ => Err(Invalid::new("must be a duration that is not negative")),
-    }
+    time::duration(duration).ok_or_else(|| Invalid::new("must be a duration that is not negative"))
+}
+
+/// Returns the full name of the message that an `Any` has; empty without one.
+pub(super) fn message(any: &protobuf::Any) -> &str {
+    any.type_url.rsplit('/').next().unwrap_or_default()
+}
+
+/// Compiles the regular expression of a matcher.
+pub(super) fn compile(regex: &str) -> Result<Regex, Invalid> {
+    /// Compiled expressions stay in memory with the configuration; the default of `regex` is 10 MiB each.
+    const MAX_COMPILED_BYTES: usize = 1 << 20;
+    RegexBuilder::new(regex)
+        .size_limit(MAX_COMPILED_BYTES)
+        .build()
+        .map_err(|error| {
+            Invalid::new(format!("is not a valid regular expression: {error}")).at("regex")
+        })
 }
 
 /// Compiles a regular expression that must match a whole text (gRFC A28).
 pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
-    /// Compiled expressions stay in memory with the configuration; the default of `regex` is 10 MiB each.
-    const MAX_COMPILED_BYTES: usize = 1 << 20;
-    let compile = |regex: &str| {
-        RegexBuilder::new(regex)
-            .size_limit(MAX_COMPILED_BYTES)
-            .build()
-            .map_err(|error| {
-                Invalid::new(format!("is not a valid regular expression: {error}")).at("regex")
-            })
-    };
     // The expression is compiled alone first: "a)|(b" is invalid, but would be valid between the anchors.
     compile(&matcher.regex)?;
     compile(&format!("^(?:{})$", matcher.regex))

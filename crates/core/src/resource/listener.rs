@@ -12,8 +12,9 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
 use envoy_types::pb::google::protobuf::Any;
 use prost::Message;
 
-use super::convert::{duration, same_server};
+use super::convert::{duration, message, same_server};
 use super::invalid::Within;
+use super::overrides::FilterOverrides;
 use super::{Invalid, RouteConfig};
 
 /// A listener, as gRPC clients use it.
@@ -101,7 +102,9 @@ impl ApiListener {
         }
         // gRFC A31, A39: filters and durations are features of v3 listeners only (C-59).
         let mut max_stream_duration = None;
+        let mut overrides = FilterOverrides::Ignore;
         if v3 {
+            overrides = FilterOverrides::Check;
             filters(&manager.http_filters)?;
             let options = manager.common_http_protocol_options.as_ref();
             max_stream_duration = options
@@ -111,14 +114,17 @@ impl ApiListener {
                 .within("common_http_protocol_options.max_stream_duration")?;
         }
         Ok(Self {
-            routes: RouteSource::from_specifier(manager.route_specifier)?,
+            routes: RouteSource::from_specifier(manager.route_specifier, overrides)?,
             max_stream_duration,
         })
     }
 }
 
 impl RouteSource {
-    fn from_specifier(specifier: Option<RouteSpecifier>) -> Result<Self, Invalid> {
+    fn from_specifier(
+        specifier: Option<RouteSpecifier>,
+        overrides: FilterOverrides,
+    ) -> Result<Self, Invalid> {
         match specifier {
             Some(RouteSpecifier::Rds(rds)) => {
                 same_server(rds.config_source.as_ref()).within("rds.config_source")?;
@@ -128,7 +134,7 @@ impl RouteSource {
                 }
             }
             Some(RouteSpecifier::RouteConfig(inline)) => {
-                let routes = RouteConfig::from_proto(inline).within("route_config")?;
+                let routes = RouteConfig::from_proto(inline, overrides).within("route_config")?;
                 Ok(Self::Inline(Arc::new(routes)))
             }
             Some(RouteSpecifier::ScopedRoutes(_)) => {
@@ -177,8 +183,4 @@ fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
         Some(_) => Ok(()),
         None => Err(Invalid::new("must end with a router").at("http_filters")),
     }
-}
-
-fn message(any: &Any) -> &str {
-    any.type_url.rsplit('/').next().unwrap_or_default()
 }

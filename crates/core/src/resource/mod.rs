@@ -7,7 +7,7 @@
 //! | view | of | rules |
 //! |---|---|---|
 //! | [`Listener`] | `envoy.config.listener.v3.Listener` | gRFC A27, A28, A31, A39, A41 |
-//! | [`RouteConfig`] | `envoy.config.route.v3.RouteConfiguration` | gRFC A28, A31, A63 |
+//! | [`RouteConfig`] | `envoy.config.route.v3.RouteConfiguration` | gRFC A28, A31, A39, A42, A44, A63 |
 //! | [`Cluster`] | `envoy.config.cluster.v3.Cluster` | gRFC A27, A32, A37, A47 |
 //! | [`Assignment`] | `envoy.config.endpoint.v3.ClusterLoadAssignment` | gRFC A27, A56 |
 //!
@@ -21,7 +21,10 @@ mod invalid;
 mod listener;
 mod metrics;
 mod name;
+mod overrides;
 mod parser;
+mod plugins;
+mod policies;
 mod route;
 mod views;
 

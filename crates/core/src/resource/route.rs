@@ -18,6 +18,9 @@ use super::Invalid;
 use super::assignment::per_million;
 use super::convert::{duration, full_match};
 use super::invalid::Within;
+use super::overrides::FilterOverrides;
+use super::plugins::Plugins;
+use super::policies::{hash_policies, retry_policy};
 use crate::lb::{Domain, DomainRank, HeaderMatch, HeaderMatcher, PathMatcher, RouteMatcher, Text};
 
 /// A route configuration with its virtual hosts, compiled.
@@ -126,14 +129,23 @@ impl RouteConfig {
             return Err(Invalid::new("must not be empty").at("name"));
         }
         let name = proto.name.clone();
-        Self::from_proto(proto).map_err(|invalid| invalid.of(&name))
+        Self::from_proto(proto, FilterOverrides::Check).map_err(|invalid| invalid.of(&name))
     }
 
     /// Validates every virtual host, not only the one that the channel uses (gRFC A28).
-    pub(super) fn from_proto(proto: RouteConfiguration) -> Result<Self, Invalid> {
+    pub(super) fn from_proto(
+        proto: RouteConfiguration,
+        overrides: FilterOverrides,
+    ) -> Result<Self, Invalid> {
+        let rules = Rules {
+            plugins: Plugins::from_protos(&proto.cluster_specifier_plugins)?,
+            overrides,
+        };
         let hosts = proto.virtual_hosts.iter().enumerate();
         let virtual_hosts = hosts
-            .map(|(index, host)| VirtualHost::from_proto(host).within_index("virtual_hosts", index))
+            .map(|(index, host)| {
+                VirtualHost::from_proto(host, &rules).within_index("virtual_hosts", index)
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self {
             name: proto.name.into(),
@@ -142,8 +154,14 @@ impl RouteConfig {
     }
 }
 
+/// Rules that depend on more than a virtual host.
+struct Rules<'a> {
+    plugins: Plugins<'a>,
+    overrides: FilterOverrides,
+}
+
 impl VirtualHost {
-    fn from_proto(proto: &HostProto) -> Result<Self, Invalid> {
+    fn from_proto(proto: &HostProto, rules: &Rules<'_>) -> Result<Self, Invalid> {
         if proto.domains.is_empty() {
             return Err(Invalid::new("must not be empty").at("domains"));
         }
@@ -152,15 +170,19 @@ impl VirtualHost {
             .map(|(index, domain)| {
                 let parsed = Domain::parse(domain).ok_or_else(|| {
                     Invalid::new(format!(
-                        "{domain:?} must have at most one *, at its beginning or its end"
+                        "{domain:?} must have * at its beginning or its end only"
                     ))
                 });
                 parsed.within_index("domains", index)
             })
             .collect::<Result<_, _>>()?;
+        rules.overrides.check(&proto.typed_per_filter_config)?;
+        if let Some(policy) = &proto.retry_policy {
+            retry_policy(policy).within("retry_policy")?;
+        }
         let mut routes = Vec::with_capacity(proto.routes.len());
         for (index, route) in proto.routes.iter().enumerate() {
-            routes.extend(Route::from_proto(route).within_index("routes", index)?);
+            routes.extend(Route::from_proto(route, rules).within_index("routes", index)?);
         }
         Ok(Self {
             name: proto.name.clone(),
@@ -172,7 +194,7 @@ impl VirtualHost {
 
 impl Route {
     /// Returns `None` for a route that gRPC ignores.
-    fn from_proto(proto: &RouteProto) -> Result<Option<Self>, Invalid> {
+    fn from_proto(proto: &RouteProto, rules: &Rules<'_>) -> Result<Option<Self>, Invalid> {
         let matching = proto.r#match.as_ref();
         let matching = matching
             .ok_or_else(|| Invalid::new("must be set"))
@@ -183,9 +205,12 @@ impl Route {
         }
         let matcher = matcher(matching).within("match")?;
         let action = match &proto.action {
-            Some(ActionProto::Route(action)) => forward(action).within("route")?,
+            Some(ActionProto::Route(action)) => forward(action, rules).within("route")?,
             _ => Some(RouteAction::Unsupported),
         };
+        if action.is_some() {
+            rules.overrides.check(&proto.typed_per_filter_config)?;
+        }
         Ok(action.map(|action| Self { matcher, action }))
     }
 }
@@ -283,14 +308,22 @@ fn string_matcher(proto: &StringMatcher) -> Result<HeaderMatch, Invalid> {
 }
 
 /// Returns `None` for a cluster specifier that gRPC does not support: the route is ignored (C-188).
-fn forward(proto: &RouteActionProto) -> Result<Option<RouteAction>, Invalid> {
+fn forward(proto: &RouteActionProto, rules: &Rules<'_>) -> Result<Option<RouteAction>, Invalid> {
+    if let Some(policy) = &proto.retry_policy {
+        retry_policy(policy).within("retry_policy")?;
+    }
+    hash_policies(&proto.hash_policy)?;
     let target = match &proto.cluster_specifier {
         Some(ClusterSpecifier::Cluster(name)) if name.is_empty() => {
             return Err(Invalid::new("must not be empty").at("cluster"));
         }
         Some(ClusterSpecifier::Cluster(name)) => RouteTarget::Cluster(name.as_str().into()),
         Some(ClusterSpecifier::WeightedClusters(clusters)) => {
-            weighted(clusters).within("weighted_clusters.clusters")?
+            weighted(clusters, rules).within("weighted_clusters.clusters")?
+        }
+        Some(ClusterSpecifier::ClusterSpecifierPlugin(name)) => {
+            rules.plugins.check_use(name)?;
+            return Ok(None);
         }
         _ => return Ok(None),
     };
@@ -305,7 +338,7 @@ fn forward(proto: &RouteActionProto) -> Result<Option<RouteAction>, Invalid> {
     })))
 }
 
-fn weighted(proto: &WeightedCluster) -> Result<RouteTarget, Invalid> {
+fn weighted(proto: &WeightedCluster, rules: &Rules<'_>) -> Result<RouteTarget, Invalid> {
     let mut clusters = Vec::with_capacity(proto.clusters.len());
     let mut total = 0_u32;
     for cluster in &proto.clusters {
@@ -316,6 +349,9 @@ fn weighted(proto: &WeightedCluster) -> Result<RouteTarget, Invalid> {
         if cluster.name.is_empty() {
             return Err(Invalid::new("must all have a name"));
         }
+        let of = |invalid: Invalid| invalid.at(&format!("{:?}", cluster.name));
+        let checked = rules.overrides.check(&cluster.typed_per_filter_config);
+        checked.map_err(of)?;
         let sum = total.checked_add(weight);
         total = sum.ok_or_else(|| Invalid::new("must have weights whose sum fits in 32 bits"))?;
         clusters.push((cluster.name.as_str().into(), weight));

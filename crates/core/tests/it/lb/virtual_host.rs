@@ -64,3 +64,14 @@ fn c223_star_matches_at_least_one_character() {
         "a port is part of an authority"
     );
 }
+
+/// As in Envoy, C-core and grpc-go, a second `*` is no wildcard (D5).
+#[test]
+fn c180_second_star_of_a_domain_is_a_character() {
+    assert_eq!(chosen(&["*x*"], "axb"), None);
+    assert_eq!(chosen(&["*x*"], "ax*"), Some("*x*"));
+    assert_eq!(chosen(&["**"], "a*"), Some("**"));
+    assert_eq!(chosen(&["a*b*"], "a*bc"), Some("a*b*"));
+    assert_eq!(chosen(&["a*b*"], "aab"), None);
+    assert_eq!(chosen(&["*"], "a"), Some("*"));
+}

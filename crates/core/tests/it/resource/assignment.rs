@@ -167,6 +167,22 @@ fn c211_address_is_an_ip_address_and_a_port() {
         ),
         ("", "address.socket_address: must be set"),
         (
+            "address { socket_address { address: '::1' named_port: 'http' } }",
+            "address.socket_address.named_port: is not supported: expected port_value",
+        ),
+        (
+            "address { socket_address { address: '::1' } }",
+            "address.socket_address.port_value: must be set",
+        ),
+        (
+            "address { socket_address { address: '10.0.0.1%1' port_value: 1 } }",
+            "address.socket_address.address: must be an IP address, not \"10.0.0.1%1\"",
+        ),
+        (
+            "address { socket_address { address: 'fe80::1%' port_value: 1 } }",
+            "address.socket_address.address: must be an IP address, not \"fe80::1%\"",
+        ),
+        (
             "address { socket_address { address: '::1' port_value: 1 } }
              additional_addresses { address { pipe { path: '/p' } } }",
             "additional_addresses[0].address.socket_address: must be set",
@@ -196,6 +212,46 @@ fn c212_address_is_unique_in_the_cluster() {
     assert_eq!(
         fault(&[at("a", 0), at("b", 1)]),
         "endpoints[1].lb_endpoints[0]: has the address 10.0.0.1:80 of another endpoint"
+    );
+    // D5: the additional addresses of an endpoint count, too.
+    let additional = |first: &str, additional: &str| {
+        format!(
+            "lb_endpoints {{ endpoint {{
+               address {{ socket_address {{ address: '{first}' port_value: 80 }} }}
+               additional_addresses {{ address {{
+                 socket_address {{ address: '{additional}' port_value: 80 }} }} }} }} }}"
+        )
+    };
+    for (one, other) in [
+        (endpoint("10.0.0.1", ""), additional("10.0.0.2", "10.0.0.1")),
+        (additional("10.0.0.2", "10.0.0.1"), endpoint("10.0.0.1", "")),
+        (String::new(), additional("10.0.0.1", "10.0.0.1")),
+    ] {
+        let error = fault(&[locality("a", &format!("{} {one} {other}", weight(1)))]);
+        assert!(
+            error.ends_with("has the address 10.0.0.1:80 of another endpoint"),
+            "{error}"
+        );
+    }
+}
+
+/// RFC 4007: an IPv6 address may have a zone. Only the index of an interface is known without asking the system.
+#[test]
+fn d5_ipv6_address_may_have_a_zone() {
+    let endpoints = ["fe80::1%2", "fe80::1%3", "fe80::1%eth0", "fe80::1%eth1"]
+        .map(|address| endpoint(address, ""))
+        .join(" ");
+    let assignment: Assignment =
+        accepted(&of(&[locality("a", &format!("{} {endpoints}", weight(1)))]));
+    let addresses = assignment.endpoints().map(|e| e.address.to_string());
+    assert_eq!(
+        addresses.collect::<Vec<_>>(),
+        [
+            "[fe80::1%2]:80",
+            "[fe80::1%3]:80",
+            "[fe80::1]:80",
+            "[fe80::1]:80"
+        ]
     );
 }
 

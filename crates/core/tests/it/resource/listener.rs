@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
+use envoy_types::pb::envoy::config::listener::v3::Listener as ListenerProto;
 use oxds_core::resource::{Invalid, Listener, RouteSource, Typed};
+use oxds_types::ResourceType;
+use prost::Message;
 
-use crate::support::text::{accepted, rejected};
+use crate::support::text::{accepted, bytes, rejected};
 
 const RDS: &str = "rds { route_config_name: 'r' config_source { ads {} } }";
 const ROUTER: &str = "http_filters { name: 'router' typed_config {
@@ -92,7 +95,7 @@ fn c171_inline_routes_follow_the_rules_of_rds() {
     assert_eq!(routes.virtual_hosts[0].name, "h");
     assert_eq!(
         fault(&inline("a*b")),
-        "route_config.virtual_hosts[0].domains[0]: \"a*b\" must have at most one *, at its beginning or its end"
+        "route_config.virtual_hosts[0].domains[0]: \"a*b\" must have * at its beginning or its end only"
     );
 }
 
@@ -201,4 +204,21 @@ fn c84_undecodable_bytes_are_rejected() {
     };
     assert_eq!(name, None);
     assert!(rule.starts_with("cannot be decoded: "), "{rule}");
+}
+
+/// gRFC A39: filters are a feature of v3, so a listener of v2 has no filter configurations (C-59).
+#[test]
+fn c194_filter_configurations_of_v2_listeners_are_ignored() {
+    let routes = format!(
+        "route_config {{ virtual_hosts {{ name: 'h' domains: '*'
+           typed_per_filter_config {{ key: 'f' value {{ {FAULT} }} }} }} }} {ROUTER}"
+    );
+    let error = fault(&routes);
+    assert!(error.ends_with("is not supported"), "{error}");
+    let v2 = "envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager";
+    let v3 = bytes(&ResourceType::LISTENER, &listener(&routes));
+    let mut proto = ListenerProto::decode(&*v3).unwrap();
+    let manager = proto.api_listener.as_mut().unwrap();
+    manager.api_listener.as_mut().unwrap().type_url = format!("type.googleapis.com/{v2}");
+    Listener::parse(&proto.encode_to_vec()).unwrap();
 }
