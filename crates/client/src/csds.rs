@@ -99,9 +99,9 @@ impl ClientStatusDiscoveryService for Csds {
 }
 
 fn entry(resource: &ResourceStatus, with_contents: bool) -> GenericXdsConfig {
-    let resource_type = &resource.resource_type;
     let mut entry = GenericXdsConfig {
-        type_url: resource_type.type_url().to_owned(),
+        // gRFC A40: the type URL as it was received (C-61).
+        type_url: resource.type_url.clone(),
         name: resource.name.as_ref().to_owned(),
         client_status: status(resource.state).into(),
         // `grpcdebug` prints the epoch as an empty time, but fails if the field is absent.
@@ -112,9 +112,8 @@ fn entry(resource: &ResourceStatus, with_contents: bool) -> GenericXdsConfig {
         entry.version_info = cached.version.to_string();
         entry.last_updated = Some(timestamp(resource.wall_clock(cached.updated)));
         // The bytes are unchanged, with unknown fields (C-124) and the type URL of the response (C-61).
-        let type_url = resource_type.type_url_on(cached.api);
         entry.xds_config = with_contents.then(|| Any {
-            type_url: type_url.to_owned(),
+            type_url: entry.type_url.clone(),
             value: cached.resource.value().to_vec(),
         });
     }

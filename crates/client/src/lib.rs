@@ -89,7 +89,10 @@
 //! | [sources](source) beside ADS: one stream per type, REST, files | yes |
 //!
 //! Every `next` is cancel-safe: dropping its future loses nothing, and the next call returns the newest update. A watch that is
-//! not read delays the stream of its resource, by at most one second per response ([`Options::slow_watcher_timeout`]).
+//! not read delays the stream of its resource, by at most one second per response ([`Options::slow_watcher_timeout`]): the client
+//! ACKs a response, and takes the next one from the connection when all watches have returned their updates of the last one, or
+//! after that time. It does not wait until the application has used an update, and HTTP/2 may have received the next response
+//! before.
 //! Dropping the last handle and watch stops the client's task and closes its sockets. Remaining load counts are reported by a
 //! separate task, which needs the runtime a little longer: [`load::LoadReporter::settled`].
 //!
@@ -99,7 +102,8 @@
 //!
 //! | target | level | event | fields |
 //! |---|---|---|---|
-//! | `oxds::ads` | warn | server unreachable | `server` |
+//! | `oxds::ads` | error | task panicked, it starts again: a defect, please report it | `panic` |
+//! | | warn | server unreachable | `server` |
 //! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |
 //! | | info | server reachable again | `server` |
 //! | | info | stream closed | `server`, `cause` |
@@ -107,10 +111,12 @@
 //! | | debug | stream opened | `server` |
 //! | | debug | response accepted | `server`, `type`, `valid` |
 //! | | trace | request; response | `server`, the whole message |
-//! | `oxds::lrs` | info | stream closed | `server`, `cause` |
+//! | `oxds::lrs` | error | task panicked, it starts again: a defect, please report it | `server`, `panic` |
+//! | | info | stream closed | `server`, `cause` |
 //! | | trace | request; response | `server`, the whole message |
 //! | `oxds::resource` | warn | resource not available; resource kept, but may be outdated | `type`, `name`, `cause`; at debug level if the server is unreachable |
-//! | | warn | resource deletion ignored | `server`, `type`, `name` |
+//! | | warn | resource deletion ignored; resource error ignored: the response has the resource, too | `server`, `type`, `name` |
+//! | | info | deleted resource is back; deleted resource is not watched any more | `server`, `type`, `name` |
 //! | | info | resource is current again | `server`, `type`, `name`, `version` |
 //! | | debug | resource changed | the same |
 //! | `oxds::credentials` | error | certificates not reloaded: the last valid ones stay in use | – |
@@ -149,6 +155,7 @@ mod pool;
 mod random;
 mod resolve;
 pub mod source;
+mod supervise;
 pub mod target;
 mod telemetry;
 mod timer;

@@ -19,7 +19,8 @@ pub struct Options {
     /// Time that a server has to answer for a resource before the resource counts as missing: 15 s by default (gRFC A27).
     pub resource_timeout: Duration,
     /// Time for which the next response of a stream waits for watchers that have not read the last one: 1 s by default.
-    /// A watcher that never reads thus slows the stream down, but does not stop it; it finds the newest update later.
+    /// A watcher that never reads thus slows the stream down, but does not stop it; it finds the newest update later. To read
+    /// means that `next` has returned the update, not that the application has used it (C-87).
     pub slow_watcher_timeout: Duration,
     /// Whether data errors are handled according to gRFC A88, with `fail_on_data_errors` and
     /// `resource_timer_is_transient_error` of each server. The default is the value of

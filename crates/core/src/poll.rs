@@ -49,8 +49,8 @@ pub struct RestPoller {
     node: Node,
 
     request: Option<DiscoveryRequest>,
-    /// Names of the last request that was answered. For other names, "not modified" means nothing.
-    answered: Option<Vec<String>>,
+    /// Whether a response came for the current names. Before it, a version and "not modified" mean nothing.
+    answered: bool,
     state: PollState,
 }
 
@@ -74,7 +74,7 @@ impl RestPoller {
             timing,
             node,
             request: None,
-            answered: None,
+            answered: false,
             state: PollState::Idle,
         }
     }
@@ -84,6 +84,8 @@ impl RestPoller {
         let old = self.request.as_ref();
         if old.is_none_or(|old| old.resource_names != request.resource_names) {
             self.state = PollState::Due;
+            // Even if earlier names return: the client dropped the resources of those that it unsubscribed.
+            self.answered = false;
         }
         self.request = Some(request);
     }
@@ -103,18 +105,17 @@ impl RestPoller {
         let Some(request) = &self.request else {
             return outcome;
         };
-        let same_names = self.answered.as_ref() == Some(&request.resource_names);
         match outcome {
             // xDS protocol, "REST-JSON polling subscriptions": the version decides whether something changed (C-267).
             PollOutcome::Response(response)
-                if same_names
+                if self.answered
                     && !response.version_info.is_empty()
                     && response.version_info == request.version_info =>
             {
                 PollOutcome::Unchanged
             }
             PollOutcome::Response(mut response) => {
-                self.answered = Some(request.resource_names.clone());
+                self.answered = true;
                 if response.type_url.is_empty() {
                     response.type_url.clone_from(&request.type_url);
                 }
@@ -153,7 +154,7 @@ impl RestPoller {
         request.node = Some(self.node.clone());
         // xDS protocol, "REST-JSON polling subscriptions": without a stream, a nonce has no meaning.
         request.response_nonce.clear();
-        if self.answered.as_ref() != Some(&current.resource_names) {
+        if !self.answered {
             // The version belongs to other names. With it, a server without a newer version would not send these.
             request.version_info.clear();
         }

@@ -9,6 +9,26 @@ use std::{
     time::Duration,
 };
 
+use oxds_types::discovery::Duration as ProtoDuration;
+
+/// Longest `google.protobuf.Duration`: ten thousand years (`duration.proto`).
+pub const LONGEST_DURATION: Duration = Duration::from_secs(315_576_000_000);
+
+/// Reads a duration; `None` if it is negative or not in the range of protobuf.
+pub(crate) fn duration(proto: &ProtoDuration) -> Option<Duration> {
+    let nanos = u32::try_from(proto.nanos).ok();
+    let nanos = nanos.filter(|nanos| *nanos < 1_000_000_000)?;
+    let duration = Duration::new(u64::try_from(proto.seconds).ok()?, nanos);
+    (duration <= LONGEST_DURATION).then_some(duration)
+}
+
+/// Reads a duration that a peer sent; `None` if it is negative. One that is too long for protobuf becomes the longest.
+pub(crate) fn clamped_duration(proto: &ProtoDuration) -> Option<Duration> {
+    let seconds = Duration::from_secs(u64::try_from(proto.seconds).ok()?);
+    let nanos = Duration::from_nanos(u64::try_from(proto.nanos).ok()?);
+    Some(seconds.saturating_add(nanos).min(LONGEST_DURATION))
+}
+
 /// Point in time, as the distance from an epoch that only the driver knows.
 ///
 /// Instants of one machine must come from one driver, and must not go backwards. If time stands still or jumps ahead, the machine

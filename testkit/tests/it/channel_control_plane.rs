@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use oxds_channel::Connectivity;
 use oxds_channel::testing::{Call, call};
+use oxds_channel::{Bootstrap, ClientPool, Connectivity, Pool, XdsChannel};
 use tokio::net::TcpListener;
 use tonic::Code;
 
@@ -42,6 +42,30 @@ async fn c233_the_deadline_holds_while_the_control_plane_is_silent() {
         status.message().contains("waiting for the configuration"),
         "{status}"
     );
+}
+
+/// given a channel that is dropped after a call / when its target is opened again at once, time after time / then each channel is
+/// served at once: no name waits for the resource timeout of 15 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d2_target_reopened_at_once_is_served() {
+    let [a] = backends().await;
+    let yaml = one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]);
+    let control_plane = ControlPlane::start(&yaml);
+    let bootstrap = Bootstrap::builder(control_plane.address().to_string()).node_id("test-node");
+    let clients = ClientPool::new(bootstrap.build().unwrap());
+    let connections = Pool::new();
+    for round in 0..300 {
+        let channel = XdsChannel::builder("xds:///svc")
+            .clients(clients.clone())
+            .pool(connections.clone())
+            .report_picks(true)
+            .build()
+            .unwrap();
+        let called = tokio::time::timeout(Duration::from_secs(10), call_once(&channel)).await;
+        let backend =
+            called.unwrap_or_else(|_| panic!("round {round} waits: {:?}", channel.status()));
+        assert_eq!(backend.unwrap(), a.address(), "round {round}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

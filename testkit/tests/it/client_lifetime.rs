@@ -1,12 +1,16 @@
 //! Sharing of clients, and their end with the last handle.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use oxds_client::metrics::{Instrument, Recorder};
 use oxds_client::{ConfigWatch, Target, Update};
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::cluster;
 use oxds_testkit::{ControlPlane, Manners};
 use oxds_types::ResourceType;
 
-use crate::scripted::{acknowledged, pool, pool_of, start, value};
+use crate::scripted::{acknowledged, essence, pool, pool_of, start, value};
 
 /// given a client with a value / when its last handle and its last watch are dropped, in either order / then its stream
 /// and its socket close.
@@ -114,6 +118,51 @@ fn client_of_an_ended_runtime_is_replaced() {
         assert!(why.contains("runtime has stopped"), "{why}");
         acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;
     });
+}
+
+/// A recorder that panics at the first resource.
+#[derive(Debug, Default)]
+struct PanicsOnce(AtomicBool);
+
+impl Recorder for PanicsOnce {
+    fn add(&self, counter: &'static Instrument, _: &[&str], _: u64) {
+        let is_first = counter.name == "grpc.xds_client.resource_updates_valid"
+            && !self.0.swap(true, Ordering::Relaxed);
+        assert!(!is_first, "the recorder is broken");
+    }
+
+    fn set(&self, _: &'static Instrument, _: &[&str], _: i64) {}
+
+    fn end(&self, _: &'static Instrument, _: &[&str]) {}
+}
+
+/// given an application's recorder that panics in the client's task / when the first resource comes / then the task starts
+/// again: the watch stays, and gets the resource on a new stream; the client ends as always.
+#[tokio::test]
+async fn d7_client_starts_again_after_a_panic() {
+    let server = ControlPlane::start().await.unwrap();
+    let pool = pool(&server).with_recorder(Arc::new(PanicsOnce::default()));
+    let client = pool.client("test");
+    let mut watch = client.watch::<Cluster>("c");
+    let mut stream = server.next_stream().await.unwrap();
+    stream.request().await.unwrap();
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
+    stream.ended().await.unwrap();
+    let mut stream = server.next_stream().await.unwrap();
+    let first = stream.request().await.unwrap();
+    assert_eq!(essence(&first), (vec!["c"], "", ""));
+    stream.respond(&ResourceType::CLUSTER, "1", vec![cluster("c", "e")]);
+    value(&mut watch).await;
+    // A watch that begins later works, too.
+    let mut other = client.watch::<Cluster>("d");
+    assert_eq!(stream.request().await.unwrap().resource_names, ["c"]);
+    assert_eq!(stream.request().await.unwrap().resource_names, ["c", "d"]);
+    let both = vec![cluster("c", "e"), cluster("d", "e")];
+    stream.respond(&ResourceType::CLUSTER, "2", both);
+    value(&mut other).await;
+    drop((watch, other, client));
+    stream.ended().await.unwrap();
+    server.has_connections(0).await.unwrap();
 }
 
 /// given every form of `server_uri` / when a cluster is watched / then the client connects (C-10).

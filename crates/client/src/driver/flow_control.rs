@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::timer::after;
 use crate::watch::WatcherQueue;
 
 /// Watchers of a stream that have not read the updates of the last response. Only the next read waits for them: the ACK of
@@ -24,7 +25,7 @@ impl FlowControl {
             .is_some_and(|last| Arc::ptr_eq(last, queue))
         {
             self.deadline
-                .get_or_insert_with(|| Instant::now() + timeout);
+                .get_or_insert_with(|| after(Instant::now(), timeout));
             self.unread.push(Arc::clone(queue));
         }
     }

@@ -4,20 +4,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use oxds_core::ads::Client;
 use oxds_types::ResourceType;
 use tokio::sync::{mpsc, oneshot};
 
 use super::authorities::{self, Authorities, ClientPlan};
 use super::command::Command;
 use super::status::ResourceStatus;
-use super::task::ClientDriver;
+use super::task::{ClientDriver, DriverPlan};
 use crate::bootstrap::Bootstrap;
 use crate::load::LoadReporter;
 use crate::net::ServerLinks;
 use crate::options::Options;
-use crate::source::{Feed, Peer, Source, SourceError, SourceSpecifier};
-use crate::telemetry::{Observers, Telemetry};
+use crate::source::{Peer, Source, SourceError, SourceSpecifier};
+use crate::telemetry::Observers;
 
 /// Resource timeout that never ends in practice.
 const NO_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -69,16 +68,14 @@ impl ClientShared {
             let servers = peers.filter_map(|(id, peer)| Some((*id, peer.grpc_server()?)));
             LoadReporter::new(servers, &bootstrap, &options, &links)
         };
-        let feeds = plan.peers.into_iter().map(|(id, peer)| {
-            let feed = Feed::from_peer(peer, &bootstrap.node, &options, &links);
-            (id, feed)
-        });
-        let feeds: Vec<_> = feeds.collect();
-        let servers = feeds.iter().map(|(id, feed)| (*id, feed.uri().to_string()));
-        let telemetry = Telemetry::new(servers, observers.clone());
-        let timeout = options.slow_watcher_timeout;
-        let machine = Client::new(plan.config);
-        tokio::spawn(ClientDriver::new(feeds, machine, queue, timeout, telemetry).run());
+        let driver = DriverPlan {
+            config: plan.config,
+            peers: plan.peers,
+            node: bootstrap.node.clone(),
+            options: options.clone(),
+            links: links.clone(),
+        };
+        tokio::spawn(ClientDriver::new(driver, queue, observers.clone()).supervise());
         Arc::new(Self {
             bootstrap,
             authorities: plan.authorities,

@@ -5,15 +5,14 @@ use std::time::SystemTime;
 
 use oxds_core::ads::{CacheState, CachedResource, Client, FailedUpdate, WatchError};
 use oxds_core::time::Instant;
-use oxds_types::ResourceType;
-
 /// Status of a watched resource. The bytes are shared with the cache, not copied.
 #[derive(Debug)]
 pub(crate) struct ResourceStatus {
-    pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
     pub(crate) state: CacheState,
     pub(crate) cached: Option<CachedResource>,
+    /// Type URL with which the resource came, or the usual one of its type.
+    pub(crate) type_url: String,
     pub(crate) error: Option<WatchError>,
     /// The last update, if it was rejected or was an error.
     pub(crate) attempt: Option<FailedUpdate>,
@@ -35,10 +34,13 @@ pub(super) fn dump(machine: &Client, now: Instant) -> Vec<ResourceStatus> {
     let resources = machine
         .resources()
         .map(|(resource_type, name, cached)| ResourceStatus {
-            resource_type: resource_type.clone(),
             name: Arc::clone(name),
             state: cached.state,
             cached: cached.held.cloned(),
+            type_url: cached
+                .type_url(resource_type)
+                .unwrap_or_else(|| resource_type.type_url())
+                .to_owned(),
             error: cached.error.cloned(),
             attempt: cached.attempt.cloned(),
             taken,

@@ -5,36 +5,69 @@ use std::collections::hash_map::Entry;
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
-use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientEvent, ServerId};
+use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientConfig, ClientEvent, ServerId};
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
+use oxds_types::discovery::Node;
 use oxds_types::name::{WILDCARD, collection_of, selects_many};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
 use super::command::{Command, WatchEntry, Watcher};
 use super::flow_control::FlowControl;
 use super::status::dump;
+use crate::net::ServerLinks;
+use crate::options::Options;
 use crate::random::random;
-use crate::source::{Feed, SourceEvent};
-use crate::telemetry::Telemetry;
-use crate::timer::sleep_until;
+use crate::source::{Feed, Peer, SourceEvent};
+use crate::supervise::{RESTART_DELAY, caught};
+use crate::telemetry::{Observers, Telemetry};
+use crate::timer::{at, sleep_until};
 use crate::watch::{RawResource, WatchEvent, WatcherQueue};
+
+/// Everything that a driver is made of: with it, it starts again after a panic.
+pub(super) struct DriverPlan {
+    pub(super) config: ClientConfig,
+    /// The servers of the configuration, in order.
+    pub(super) peers: Vec<(ServerId, Peer)>,
+    pub(super) node: Node,
+    pub(super) options: Options,
+    pub(super) links: ServerLinks,
+}
+
+impl DriverPlan {
+    fn connections(&self) -> Vec<Connection> {
+        let connection = |(id, peer): &(ServerId, Peer)| Connection {
+            id: *id,
+            feed: Feed::from_peer(peer.clone(), &self.node, &self.options, &self.links),
+            flow_control: FlowControl::default(),
+        };
+        self.peers.iter().map(connection).collect()
+    }
+}
 
 /// The task of a client.
 pub(super) struct ClientDriver {
+    plan: DriverPlan,
     machine: Client,
     /// One per server, in order of [`ServerId::index`].
     connections: Vec<Connection>,
     commands: mpsc::UnboundedReceiver<Command>,
-    watchers: HashMap<(ResourceType, Arc<str>), Vec<Watcher>>,
+    watchers: HashMap<(ResourceType, Arc<str>), Watchers>,
     /// Number of watchers of collections (`*` included).
     collection_watchers: usize,
-    slow_watcher_timeout: Duration,
+    /// Names whose last watcher has left since the last request: the state machine drops them with the next one.
+    unwatched: Vec<(ResourceType, Arc<str>)>,
     telemetry: Telemetry,
     /// Start of the state machine's clock.
     epoch: tokio::time::Instant,
+}
+
+/// Watchers of one name.
+struct Watchers {
+    authority: AuthorityId,
+    list: Vec<Watcher>,
 }
 
 /// IO of one server.
@@ -45,41 +78,70 @@ struct Connection {
 }
 
 impl ClientDriver {
-    /// Creates the driver. `feeds` are the servers of the state machine's configuration, in order.
+    /// Creates the driver.
     pub(super) fn new(
-        feeds: impl IntoIterator<Item = (ServerId, Feed)>,
-        machine: Client,
+        plan: DriverPlan,
         commands: mpsc::UnboundedReceiver<Command>,
-        slow_watcher_timeout: Duration,
-        telemetry: Telemetry,
+        observers: Observers,
     ) -> Self {
-        let connection = |(id, feed)| Connection {
-            id,
-            feed,
-            flow_control: FlowControl::default(),
-        };
+        let connections = plan.connections();
+        let servers = connections.iter();
+        let servers = servers.map(|connection| (connection.id, connection.feed.uri().to_string()));
         Self {
-            machine,
-            connections: feeds.into_iter().map(connection).collect(),
+            machine: Client::new(plan.config.clone()),
+            telemetry: Telemetry::new(servers, observers),
+            connections,
+            plan,
             commands,
             watchers: HashMap::new(),
             collection_watchers: 0,
-            slow_watcher_timeout,
-            telemetry,
+            unwatched: Vec::new(),
             epoch: tokio::time::Instant::now(),
         }
     }
 
-    /// Runs until the last handle and watch are dropped. The sockets close then.
-    pub(super) async fn run(mut self) {
+    /// Runs until the last handle and watch are dropped. The sockets close then. After a panic, it starts again: its watchers
+    /// stay, and get the resources of the new connections.
+    pub(super) async fn supervise(mut self) {
+        let mut has_panicked = false;
+        loop {
+            let running = async {
+                if has_panicked {
+                    self.restart();
+                }
+                self.run().await;
+            };
+            let Err(panic) = caught(running).await else {
+                return;
+            };
+            tracing::error!(target: "oxds::ads", panic, "task panicked, it starts again");
+            has_panicked = true;
+            sleep(RESTART_DELAY).await;
+        }
+    }
+
+    fn restart(&mut self) {
+        self.machine = Client::new(self.plan.config.clone());
+        self.connections = self.plan.connections();
+        for connection in &self.connections {
+            self.telemetry.disconnected(connection.id);
+        }
+        self.unwatched.clear();
+        for ((resource_type, name), watchers) in &self.watchers {
+            for _ in &watchers.list {
+                // A new machine has nothing cached, so it returns no event.
+                let _ = self.machine.watch(watchers.authority, resource_type, name);
+            }
+        }
+    }
+
+    async fn run(&mut self) {
         // Index of the connection whose event caused the updates to deliver.
         let mut cause = None;
         loop {
             self.settle(cause.take());
-            let timeout = self
-                .machine
-                .poll_timeout()
-                .map(|at| self.epoch + at.since_epoch());
+            let timeout = self.machine.poll_timeout();
+            let timeout = timeout.map(|time| at(self.epoch, time));
             tokio::select! {
                 command = self.commands.recv() => match command {
                     Some(command) => self.handle_commands(command),
@@ -106,7 +168,10 @@ impl ClientDriver {
             match command {
                 Command::Watch(authority, entry) => self.watch(authority, entry),
                 Command::Unwatch(entry) => self.unwatch(entry),
-                Command::Register(parser) => self.machine.register(parser),
+                Command::Register(parser) => {
+                    self.plan.config.parsers.register(parser.clone());
+                    self.machine.register(parser);
+                }
                 Command::Dump(sender) => drop(sender.send(dump(&self.machine, self.now()))),
             }
             next = self.commands.try_recv().ok();
@@ -120,6 +185,18 @@ impl ClientDriver {
             watcher,
         } = entry;
         let is_collection = selects_many(&name);
+        self.collection_watchers += usize::from(is_collection);
+        match self
+            .watchers
+            .entry((resource_type.clone(), Arc::clone(&name)))
+        {
+            Entry::Occupied(watchers) => watchers.into_mut().list.push(watcher.clone()),
+            // Most names have one watcher: `vec!` allocates no room for more.
+            Entry::Vacant(vacant) => {
+                let list = vec![watcher.clone()];
+                vacant.insert(Watchers { authority, list });
+            }
+        }
         // gRFC A88: a new watcher of a cached resource gets it at once, without the network (C-107).
         for event in self.machine.watch(authority, &resource_type, &name) {
             let is_member = is_collection && subject(&event).1 != &name;
@@ -134,39 +211,40 @@ impl ClientDriver {
         let cached = self.machine.cached(&resource_type, &name);
         self.telemetry
             .resource(&resource_type, &name, cached.as_ref());
-        self.collection_watchers += usize::from(is_collection);
-        match self.watchers.entry((resource_type, name)) {
-            Entry::Occupied(mut watchers) => watchers.get_mut().push(watcher),
-            // Most names have one watcher: `vec!` allocates no room for more.
-            Entry::Vacant(vacant) => {
-                vacant.insert(vec![watcher]);
-            }
-        }
     }
 
     fn unwatch(&mut self, entry: WatchEntry) {
         let key = (entry.resource_type, entry.name);
-        let Some(watchers) = self.watchers.get_mut(&key) else {
+        let Some(Watchers { list, .. }) = self.watchers.get_mut(&key) else {
             return;
         };
-        let Some(index) = watchers
+        let Some(index) = list
             .iter()
             .position(|watcher| watcher.is_same(&entry.watcher))
         else {
             return;
         };
-        watchers.swap_remove(index);
+        list.swap_remove(index);
+        let is_last = list.is_empty();
         self.collection_watchers -= usize::from(selects_many(&key.1));
-        if watchers.is_empty() {
-            self.watchers.remove(&key);
-        }
         self.machine.unwatch(&key.0, &key.1);
-        if selects_many(&key.1) {
-            // The members of the collection may be unwatched too.
-            self.telemetry.remove_unwatched(&self.machine);
-        } else {
-            let cached = self.machine.cached(&key.0, &key.1);
-            self.telemetry.resource(&key.0, &key.1, cached.as_ref());
+        if is_last {
+            self.watchers.remove(&key);
+            self.unwatched.push(key);
+        }
+    }
+
+    /// Records that resources are not cached any more.
+    fn record_unwatched(&mut self) {
+        for (resource_type, name) in self.unwatched.drain(..) {
+            if selects_many(&name) {
+                // The members of the collection may be unwatched too.
+                self.telemetry.remove_unwatched(&self.machine);
+            } else {
+                let cached = self.machine.cached(&resource_type, &name);
+                self.telemetry
+                    .resource(&resource_type, &name, cached.as_ref());
+            }
         }
     }
 
@@ -212,6 +290,7 @@ impl ClientDriver {
         while let Some((server, transmit)) = self.machine.poll_transmit(self.now()) {
             self.transmit(server, transmit);
         }
+        self.record_unwatched();
         for connection in &mut self.connections {
             // A connection lives as long as a watch needs it, also during backoff (C-63).
             if self.machine.is_connected(connection.id).is_none() {
@@ -251,7 +330,7 @@ impl ClientDriver {
         let watchers = self
             .watchers
             .get(&(resource_type.clone(), Arc::clone(&name)));
-        for watcher in watchers.into_iter().flatten() {
+        for watcher in watchers.into_iter().flat_map(|watchers| &watchers.list) {
             watcher.queue.put(event.clone().with_name(&watcher.spelled));
             queues.push(&watcher.queue);
         }
@@ -262,7 +341,7 @@ impl ClientDriver {
                 let watchers = self
                     .watchers
                     .get(&(resource_type.clone(), collection.into()));
-                for watcher in watchers.into_iter().flatten() {
+                for watcher in watchers.into_iter().flat_map(|watchers| &watchers.list) {
                     watcher.queue.put_member(event.clone());
                     queues.push(&watcher.queue);
                 }
@@ -271,7 +350,7 @@ impl ClientDriver {
         if let Some(cause) = cause {
             let flow_control = &mut self.connections[cause].flow_control;
             for queue in queues {
-                flow_control.wait_for(queue, self.slow_watcher_timeout);
+                flow_control.wait_for(queue, self.plan.options.slow_watcher_timeout);
             }
         }
     }
@@ -303,7 +382,7 @@ impl ClientDriver {
                 error,
             },
             // gRFC A53: the resource stays in use, so watchers are not notified.
-            ClientEvent::DeletionIgnored { .. } => return None,
+            ClientEvent::DeletionIgnored { .. } | ClientEvent::DeletionOver { .. } => return None,
         })
     }
 }
@@ -332,6 +411,11 @@ fn subject(event: &ClientEvent) -> (&ResourceType, &Arc<str>) {
     | ClientEvent::DeletionIgnored {
         resource_type,
         name,
+    }
+    | ClientEvent::DeletionOver {
+        resource_type,
+        name,
+        ..
     }) = event;
     (resource_type, name)
 }
@@ -360,7 +444,7 @@ impl Drop for ClientDriver {
                 entry.watcher.queue.close();
             }
         }
-        for watcher in self.watchers.values().flatten() {
+        for watcher in self.watchers.values().flat_map(|watchers| &watchers.list) {
             watcher.queue.close();
         }
     }

@@ -8,12 +8,14 @@ use oxds_core::time::Instant;
 use oxds_types::discovery::Node;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 
 use super::stream::{LoadStream, LoadStreamEvent};
 use crate::bootstrap::Server;
 use crate::net::{ServerLink, ServerLinks};
 use crate::random::random;
-use crate::timer::sleep_until;
+use crate::supervise::{RESTART_DELAY, caught};
+use crate::timer::{at, sleep_until};
 
 /// Reporter to one server. It makes no decision about the protocol: the state machine does.
 pub(super) struct ServerReporter {
@@ -87,8 +89,18 @@ impl ServerReporter {
         }
     }
 
-    /// Runs until no cluster is in use and all counts are sent. The socket closes then.
+    /// Runs until no cluster is in use and all counts are sent. After a panic, it starts again with a new stream.
     async fn run(self: Arc<Self>, _sending: watch::Receiver<()>) {
+        while let Err(panic) = caught(self.report()).await {
+            tracing::error!(target: "oxds::lrs", server = %self.server.uri, panic, "task panicked, it starts again");
+            sleep(RESTART_DELAY).await;
+            let (mut state, now) = (self.lock(), self.now());
+            state.machine.handle_closed(now, random());
+        }
+    }
+
+    /// Reports until no cluster is in use and all counts are sent. The socket closes then.
+    async fn report(&self) {
         // Held between the attempts, so that a retry finds the connection.
         let link = self.links.link(&self.server);
         let mut stream = LoadStream::closed();
@@ -126,7 +138,7 @@ impl ServerReporter {
             return None;
         }
         let timeout = state.machine.poll_timeout();
-        Some(timeout.map(|at| self.epoch + at.since_epoch()))
+        Some(timeout.map(|time| at(self.epoch, time)))
     }
 
     fn handle_event(&self, event: LoadStreamEvent) {

@@ -158,6 +158,13 @@ impl Telemetry {
                 target: "oxds::ads", server = uri, r#type = resource_type, valid, invalid, cause, "response rejected"
             ),
         }
+        // gRFC A88: it logs a warning for a name with both a resource and an error (C-115).
+        for name in &updates.contradictions {
+            tracing::warn!(
+                target: "oxds::resource", server = uri, r#type = resource_type, name = &**name,
+                "resource error ignored: the response has the resource, too"
+            );
+        }
         if let Some(metrics) = &self.metrics {
             metrics.updates(uri, resource_type, valid, invalid);
         }
@@ -205,6 +212,20 @@ impl Telemetry {
             } => tracing::warn!(
                 target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, "resource deletion ignored"
             ),
+            // gRFC A53: it logs at info level when the ignored deletion is over (C-106).
+            ClientEvent::DeletionOver {
+                resource_type,
+                name,
+                is_back,
+            } => {
+                let event = match is_back {
+                    true => "deleted resource is back",
+                    false => "deleted resource is not watched any more",
+                };
+                tracing::info!(
+                    target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, "{event}"
+                );
+            }
         }
     }
 

@@ -107,10 +107,20 @@ impl Client {
     }
 
     /// Removes a watcher that [`watch`](Self::watch) added. The last one of a name ends the subscription.
+    ///
+    /// The subscription ends at the next [`poll_transmit`](Self::poll_transmit). A name that is watched again before keeps
+    /// its subscription and its cached resource: no request would show the server that the client dropped it, so the server
+    /// would not send it again.
     pub fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
-        if let Some(authority) = self.cache.unwatch(resource_type, name) {
+        self.cache.unwatch(resource_type, name);
+    }
+
+    /// Unsubscribes the names whose last watcher has left.
+    pub(super) fn end_unwatched(&mut self) {
+        // One at a time: an authority releases its servers with its last name.
+        while let Some((authority, resource_type, name)) = self.cache.end_unwatched() {
             self.servers
-                .unsubscribe(&self.cache, authority, resource_type, name);
+                .unsubscribe(&self.cache, authority, &resource_type, &name);
         }
     }
 
@@ -122,6 +132,8 @@ impl Client {
     /// Handles a stream that could not be opened, or that ended. `cause` goes into errors; `random` is the jitter of the
     /// next attempt.
     pub fn handle_closed(&mut self, now: Instant, server: ServerId, cause: &str, random: u64) {
+        // A name without watchers is no reason to fall back.
+        self.end_unwatched();
         let state = self.servers.get_mut(server);
         let end = state.stream.handle_closed(now, random);
         self.cache.handle_closed(server);
@@ -180,6 +192,7 @@ impl Client {
 
     /// Returns the next action of the driver, and the server that it is for. Poll it until `None` after every other call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, AdsTransmit)> {
+        self.end_unwatched();
         let cache = &self.cache;
         let (server, transmit) = self.servers.iter_mut().find_map(|(server, state)| {
             let cached = |resource_type: &ResourceType, name: &str| {

@@ -36,6 +36,15 @@ pub enum ClientEvent {
         /// Name of the resource.
         name: Arc<str>,
     },
+    /// The end of an ignored deletion (gRFC A53). This is for the log, not for watchers.
+    DeletionOver {
+        /// Type of the resource.
+        resource_type: ResourceType,
+        /// Name of the resource.
+        name: Arc<str>,
+        /// Whether the server sends the resource again. If not, the resource is not watched any more.
+        is_back: bool,
+    },
 }
 
 impl ClientEvent {
@@ -48,6 +57,18 @@ impl ClientEvent {
             resource_type: resource_type.clone(),
             name: Arc::clone(name),
             resource,
+        }
+    }
+
+    pub(super) fn deletion_over(
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        is_back: bool,
+    ) -> Self {
+        Self::DeletionOver {
+            resource_type: resource_type.clone(),
+            name: Arc::clone(name),
+            is_back,
         }
     }
 

@@ -10,7 +10,7 @@
 //! ```
 //! The last server asked is the active one. The servers before it have a higher priority: they keep reconnecting, each with
 //! its own backoff, and have every subscription, so that they can answer as soon as they are back (C-155, C-156). A server
-//! becomes active by a response, not by a connection (C-157). Cached resources stay in use until another server replaces
+//! becomes active by a response with a usable resource, not by a connection (C-157). Cached resources stay in use until another server replaces
 //! them. A server whose resources were replaced gets requests without a version, so that it answers even if nothing changed
 //! there (C-163).
 
@@ -171,6 +171,22 @@ impl Servers {
         exhausted
     }
 
+    /// Handles a response without any resource that can be used. The server is reachable, but fallback goes on: gRFC A71
+    /// ends it when a resource is received.
+    pub(super) fn handle_useless(&mut self, server: ServerId) {
+        self.get_mut(server).unreachable = None;
+    }
+
+    /// Returns whether an authority uses the resources of this server.
+    pub(super) fn is_active(&self, id: AuthorityId, server: ServerId) -> bool {
+        self.authorities[id.index()].asked.last() == Some(&server)
+    }
+
+    /// Returns whether an authority asks this server.
+    pub(super) fn is_asked(&self, id: AuthorityId, server: ServerId) -> bool {
+        self.authorities[id.index()].asked.contains(&server)
+    }
+
     /// Makes a server that answered the active one, and releases all servers of lower priority.
     pub(super) fn handle_answered(&mut self, cache: &Cache, server: ServerId) {
         self.get_mut(server).unreachable = None;
@@ -186,8 +202,6 @@ impl Servers {
                     server.stream.unsubscribe(resource_type, name);
                 }
                 if !server.stream.is_wanted() {
-                    // Its resources are about to be replaced, so its next stream starts without versions.
-                    server.stream.forget_versions();
                     server.unreachable = None;
                 }
             }

@@ -5,14 +5,23 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 
-use super::cache::{CachedResource, Expiry, FailedUpdate, UpdateFailure};
+use super::cache::{CachedResource, Delivery, Expiry, FailedUpdate, UpdateFailure};
 use super::client::Client;
+use super::config::ErrorEffect;
 use super::error::{WatchErrorReason, error, reported};
 use super::id::ServerId;
 use super::response::{
     self, InvalidResource, ResponseSummary, ResponseValidator, ValidResource, ValidatedResponse,
 };
 use crate::time::Instant;
+
+/// ACK or NACK of a response.
+struct Acknowledgement<'a> {
+    version: &'a str,
+    nonce: String,
+    /// Whether the response is rejected as a whole.
+    is_useless: bool,
+}
 
 impl Client {
     /// Handles a SotW response. The next request from [`poll_transmit`](Self::poll_transmit) acknowledges it.
@@ -31,10 +40,19 @@ impl Client {
             .validator(&resource_type)
             .validate_sotw(&version, response.resources);
         validated.add_errors(response.resource_errors);
-        let summary =
-            self.acknowledge(server, &resource_type, &version, response.nonce, &validated)?;
+        let is_first = self.is_first(server, &resource_type);
+        let is_useless = validated.is_useless();
+        let acknowledgement = Acknowledgement {
+            version: &version,
+            nonce: response.nonce,
+            is_useless,
+        };
+        let summary = self.acknowledge(server, &resource_type, acknowledgement, &validated)?;
         self.delete_absent(server, &resource_type, &validated);
         self.apply(now, server, &resource_type, &version, validated);
+        if is_first && !is_useless {
+            self.expect_members(now, server, &resource_type);
+        }
         Some(summary)
     }
 
@@ -54,13 +72,22 @@ impl Client {
             .validate_delta(response.resources);
         validated.add_errors(response.resource_errors);
         let version = response.system_version_info;
-        let summary =
-            self.acknowledge(server, &resource_type, &version, response.nonce, &validated)?;
+        let is_first = self.is_first(server, &resource_type);
+        let is_useless = validated.is_useless() && response.removed_resources.is_empty();
+        let acknowledgement = Acknowledgement {
+            version: &version,
+            nonce: response.nonce,
+            is_useless,
+        };
+        let summary = self.acknowledge(server, &resource_type, acknowledgement, &validated)?;
         for name in &response.removed_resources {
             let name = Arc::from(self.config.name_syntax.spelling(name));
             self.remove(server, &resource_type, &name);
         }
         self.apply(now, server, &resource_type, &version, validated);
+        if is_first && !is_useless {
+            self.expect_members(now, server, &resource_type);
+        }
         Some(summary)
     }
 
@@ -73,11 +100,15 @@ impl Client {
             // answers.
             _ => {
                 if stream.handle_unknown_type() {
-                    self.servers.handle_answered(&self.cache, server);
+                    self.servers.handle_useless(server);
                 }
                 None
             }
         }
+    }
+
+    fn is_first(&self, server: ServerId, resource_type: &ResourceType) -> bool {
+        !self.servers.get(server).stream.is_answered(resource_type)
     }
 
     fn validator<'a>(&'a self, resource_type: &'a ResourceType) -> ResponseValidator<'a> {
@@ -95,10 +126,14 @@ impl Client {
         &mut self,
         server: ServerId,
         resource_type: &ResourceType,
-        version: &str,
-        nonce: String,
+        acknowledgement: Acknowledgement<'_>,
         validated: &ValidatedResponse,
     ) -> Option<ResponseSummary> {
+        let Acknowledgement {
+            version,
+            nonce,
+            is_useless,
+        } = acknowledgement;
         self.counters.decoded += validated.decoded;
         self.counters.unchanged += validated.unchanged;
         let summary = validated.summary(resource_type);
@@ -108,8 +143,13 @@ impl Client {
         if !stream.handle_response(resource_type, version.to_owned(), nonce, nack) {
             return None;
         }
-        self.servers.handle_answered(&self.cache, server);
-        self.servers.supersede(server, resource_type);
+        // gRFC A71: fallback ends when a resource of the more preferred server is received (C-158).
+        if is_useless {
+            self.servers.handle_useless(server);
+        } else {
+            self.servers.handle_answered(&self.cache, server);
+            self.servers.supersede(server, resource_type);
+        }
         self.cache.handle_collections_answered(resource_type);
         Some(summary)
     }
@@ -136,8 +176,14 @@ impl Client {
                 cache.refresh(resource_type, &name, expiry);
             }
         }
+        let servers = &self.servers;
         for InvalidResource { invalid, version } in validated.invalid {
             let Some(name) = &invalid.name else { continue };
+            // Of a response that does not end fallback, the watchers of the fallback server's resources get nothing (C-157).
+            let authority = cache.authority(resource_type, name);
+            if authority.is_some_and(|authority| !servers.is_active(authority, server)) {
+                continue;
+            }
             let text = format!("is invalid: {}", response::without_name(&invalid));
             let reason = WatchErrorReason::Invalid;
             let error = error(from, node_id, reason, &text, resource_type, name);
@@ -173,6 +219,7 @@ impl Client {
             aliases,
             version,
             api,
+            unusual_type_url,
             ttl,
             content,
         } = valid;
@@ -181,7 +228,13 @@ impl Client {
             // discovery.proto: a resource that was not requested is ignored (C-80).
             if state.stream.is_subscribed(resource_type, &name) {
                 let expiry = ttl.map(|ttl| Expiry::new(now, ttl));
-                cache.confirm(server, resource_type, &name, (version, api), expiry);
+                let delivery = Delivery {
+                    server,
+                    version,
+                    api,
+                    unusual_type_url,
+                };
+                cache.confirm(resource_type, &name, delivery, expiry);
             }
             return;
         };
@@ -194,7 +247,8 @@ impl Client {
                 server,
                 updated: now,
             };
-            cache.accept(resource_type, &name, cached, ttl);
+            let unusual_type_url = unusual_type_url.clone();
+            cache.accept(resource_type, &name, cached, unusual_type_url, ttl);
         }
     }
 
@@ -217,10 +271,47 @@ impl Client {
         // A name that this server has not sent yet is not deleted: its timer goes on (C-103, C-164, DEC-7).
         let cached = self.cache.names_from(server, resource_type);
         let absent = cached
-            .filter(|name| !validated.mentions(name) && stream.is_subscribed(resource_type, name));
+            .filter(|name| !validated.mentions(name) && stream.is_subscribed(resource_type, name))
+            .filter(|name| {
+                // Absence counts only where the server is the active one (C-105).
+                let authority = self.cache.authority(resource_type, name);
+                authority.is_some_and(|authority| self.servers.is_active(authority, server))
+            });
         for name in absent.cloned().collect::<Vec<_>>() {
             let text = "does not exist: the server deleted it";
             self.delete(server, resource_type, &name, text);
+        }
+        let left = self.left_members(server, resource_type);
+        for name in left.into_iter().filter(|name| !validated.mentions(name)) {
+            let text = "does not exist: only a server sent it that is not used any more";
+            self.delete(server, resource_type, &name, text);
+        }
+    }
+
+    /// Returns the members of collections that a server has sent which is not asked any more, if `server` is the one that
+    /// is used now.
+    fn left_members(&self, server: ServerId, resource_type: &ResourceType) -> Vec<Arc<str>> {
+        let members = self.cache.mere_members(resource_type);
+        let left = members.filter(|(_, authority, sender)| {
+            self.servers.is_active(*authority, server)
+                && !self.servers.is_asked(*authority, *sender)
+        });
+        left.map(|(name, ..)| Arc::clone(name)).collect()
+    }
+
+    /// Starts the resource timeout of members that only a fallback server has sent.
+    ///
+    /// After the return to the more preferred server (gRFC A71), a collection has its members alone. It may send them in
+    /// several responses, so those that it does not send in time do not exist there.
+    fn expect_members(&mut self, now: Instant, server: ServerId, resource_type: &ResourceType) {
+        let left = self.left_members(server, resource_type);
+        let from = &self.servers.get(server).config;
+        if from.ignores_deletions() || from.effect_of_deletion() == ErrorEffect::Keep {
+            return;
+        }
+        let until = now + self.config.timeout_of(from);
+        for name in left {
+            self.cache.expect(server, resource_type, &name, until);
         }
     }
 

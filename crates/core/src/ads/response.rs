@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_types::discovery::{self, Any, Resource as Wrapper, ResourceError, Status};
+use oxds_types::discovery::{Any, Resource as Wrapper, ResourceError, Status};
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use super::cache::{Cache, VersionText};
 use super::config::{Duplicates, NameSyntax};
 use crate::resource::{Invalid, ParsedResource, ResourceParsers, own_name};
+use crate::time::clamped_duration;
 
 /// Messages in which a SotW response may wrap its resources.
 const WRAPPERS: [&str; 2] = [
@@ -36,6 +37,9 @@ pub struct ResponseSummary {
     pub invalid: usize,
     /// Text of the NACK, with the reason for each invalid resource; `None` if the response was acknowledged.
     pub rejection: Option<String>,
+    /// Names with a resource and an error in the same response: the resource counts, and the contradiction deserves a
+    /// warning (gRFC A88).
+    pub contradictions: Vec<Arc<str>>,
 }
 
 /// Rules by which responses of one type are validated.
@@ -62,6 +66,8 @@ pub(super) struct ValidatedResponse {
     duplicates: Vec<Invalid>,
     /// `resource_errors` of the response, by name (gRFC A88).
     pub(super) reported: Vec<(Arc<str>, Status)>,
+    /// Names that are in `resource_errors` although the response has a resource for them.
+    contradictions: Vec<Arc<str>>,
     /// Every name that the response mentions.
     names: HashSet<Arc<str>>,
     /// Number of parses, one per resource and parser.
@@ -78,6 +84,8 @@ pub(super) struct ValidResource {
     /// Version of the resource on delta streams, of the response on SotW streams.
     pub(super) version: VersionText,
     pub(super) api: ApiVersion,
+    /// Type URL, if it is not the usual one of the type in `api`.
+    pub(super) unusual_type_url: Option<Arc<str>>,
     pub(super) ttl: Option<Duration>,
     /// `None` if the bytes equal those in the cache.
     pub(super) content: Option<ParsedResource>,
@@ -105,7 +113,7 @@ impl UnparsedResource {
             name: Some(wrapper.name).filter(|name| !name.is_empty()),
             aliases: wrapper.aliases,
             version,
-            ttl: wrapper.ttl.as_ref().and_then(duration),
+            ttl: wrapper.ttl.as_ref().and_then(clamped_duration),
             body: wrapper.resource,
         }
     }
@@ -175,9 +183,21 @@ impl ResponseValidator<'_> {
         };
         // gRFC A46: an invalid resource does not affect the others (C-81).
         match parsed {
-            Ok(parsed) => validated.add_valid(self.duplicates, parsed, unparsed),
+            Ok(parsed) => {
+                let unusual_type_url = self.unusual_type_url(&parsed, &unparsed);
+                validated.add_valid(self.duplicates, parsed, unparsed, unusual_type_url);
+            }
             Err(invalid) => validated.add_invalid(index, version, invalid),
         }
+    }
+
+    fn unusual_type_url(
+        &self,
+        parsed: &ParsedElement,
+        unparsed: &UnparsedResource,
+    ) -> Option<Arc<str>> {
+        let type_url = &unparsed.body.as_ref()?.type_url;
+        (type_url != self.resource_type.type_url_on(parsed.api)).then(|| type_url.as_str().into())
     }
 
     fn parse(
@@ -240,13 +260,6 @@ pub(super) fn without_name(invalid: &Invalid) -> String {
     invalid.to_string()
 }
 
-/// Reads a duration; `None` if it is negative or out of range.
-fn duration(proto: &discovery::Duration) -> Option<Duration> {
-    let seconds = u64::try_from(proto.seconds).ok()?;
-    let nanos = u32::try_from(proto.nanos).ok()?;
-    Some(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into())))
-}
-
 impl ValidatedResponse {
     fn new(name_syntax: NameSyntax) -> Self {
         Self {
@@ -260,6 +273,7 @@ impl ValidatedResponse {
         duplicates: Duplicates,
         ParsedElement { name, api, content }: ParsedElement,
         unparsed: UnparsedResource,
+        unusual_type_url: Option<Arc<str>>,
     ) {
         let first = self.names.insert(Arc::clone(&name));
         // The protocol forbids duplicates; gRPC does not check, so the check is an option (C-82, DEC-4).
@@ -272,6 +286,7 @@ impl ValidatedResponse {
             aliases: self.aliases(&unparsed),
             version: unparsed.version,
             api,
+            unusual_type_url,
             ttl: unparsed.ttl,
             content,
         });
@@ -307,6 +322,16 @@ impl ValidatedResponse {
         self.heartbeats.push((name, unparsed.ttl));
     }
 
+    /// Returns whether the response brings nothing: it is NACKed, and no part of it applies.
+    pub(super) fn is_useless(&self) -> bool {
+        let has_faults = !self.invalid.is_empty() || !self.duplicates.is_empty();
+        let applies = !self.valid.is_empty()
+            || !self.heartbeats.is_empty()
+            || !self.missing_aliases.is_empty()
+            || !self.reported.is_empty();
+        has_faults && !applies
+    }
+
     /// Returns whether the response has nothing but heartbeats.
     pub(super) fn is_heartbeat(&self) -> bool {
         !self.heartbeats.is_empty() && self.valid.is_empty() && self.invalid.is_empty()
@@ -321,16 +346,20 @@ impl ValidatedResponse {
 
     /// Adds the `resource_errors` of the response. A name that is also in `resources` keeps the resource (C-115).
     pub(super) fn add_errors(&mut self, errors: Vec<ResourceError>) {
+        let mut reported = HashSet::new();
         for error in errors {
             let name = error
                 .resource_name
-                .map(|name| Arc::from(self.name_syntax.spelling(&name.name)));
+                .map(|name| Arc::<str>::from(self.name_syntax.spelling(&name.name)));
             let Some(name) = name else { continue };
-            if self.names.insert(Arc::clone(&name)) {
+            if self.names.contains(&name) {
+                self.contradictions.push(name);
+            } else if reported.insert(Arc::clone(&name)) {
                 let status = error.error_detail.unwrap_or_default();
                 self.reported.push((name, status));
             }
         }
+        self.names.extend(reported);
     }
 
     /// Returns whether the response mentions the name: as a valid or invalid resource (C-104), or in `resource_errors`.
@@ -344,6 +373,7 @@ impl ValidatedResponse {
             valid: self.valid.len(),
             invalid: self.invalid.len() + self.duplicates.len(),
             rejection: self.nack(resource_type),
+            contradictions: self.contradictions.clone(),
         }
     }
 

@@ -13,6 +13,7 @@ use crate::time::Instant;
 impl Client {
     /// Handles a fetch that failed and will be repeated. Cached resources stay in use (C-268).
     pub fn handle_unanswered(&mut self, server: ServerId, cause: &str) {
+        self.end_unwatched();
         // gRFC A57: the resource timeout does not run while the server is unreachable (C-95).
         self.cache.handle_closed(server);
         self.handle_unreachable(server, cause);
@@ -56,6 +57,7 @@ impl Client {
             valid: 0,
             invalid: 1,
             rejection: Some(reason.to_owned()),
+            contradictions: Vec::new(),
         })
     }
 }

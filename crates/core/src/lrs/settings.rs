@@ -7,6 +7,8 @@ use std::time::Duration;
 use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
 use oxds_types::discovery::Duration as ProtoDuration;
 
+use crate::time::clamped_duration;
+
 /// Shortest interval between reports, whatever the server requests: C-core's bound.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -65,17 +67,16 @@ impl From<LoadStatsResponse> for ReportSettings {
 
 /// Reads the interval; an unset, invalid or too short one becomes [`MIN_INTERVAL`] (C-133).
 fn interval(asked: Option<ProtoDuration>) -> Duration {
-    let asked = asked.and_then(|asked| {
-        let (seconds, nanos) = (asked.seconds.try_into().ok()?, asked.nanos.try_into().ok()?);
-        Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos))
-    });
+    let asked = asked.as_ref().and_then(clamped_duration);
     asked.unwrap_or_default().max(MIN_INTERVAL)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::LONGEST_DURATION;
 
+    /// The longest interval is protobuf's: a clock cannot count to the end of `i64` (D7).
     #[test]
     fn c133_report_interval_is_at_least_one_second() {
         let second = Duration::from_secs(1);
@@ -87,10 +88,8 @@ mod tests {
             (Some((5, -1)), second),
             (Some((10, 0)), Duration::from_secs(10)),
             (Some((2, 500_000_000)), Duration::from_millis(2500)),
-            (
-                Some((i64::MAX, 0)),
-                Duration::from_secs(i64::MAX.unsigned_abs()),
-            ),
+            (Some((i64::MAX, 0)), LONGEST_DURATION),
+            (Some((i64::MAX, i32::MAX)), LONGEST_DURATION),
         ] {
             let asked = asked.map(|(seconds, nanos)| ProtoDuration { seconds, nanos });
             assert_eq!(interval(asked), expected, "{asked:?}");

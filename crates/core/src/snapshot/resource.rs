@@ -25,6 +25,7 @@ use super::wire::{
 };
 use crate::protocol::Protocol;
 use crate::resource::own_name;
+use crate::time::duration;
 
 /// Type and name of a resource: unique within one snapshot.
 pub type ResourceKey = (ResourceType, Arc<str>);
@@ -489,13 +490,4 @@ fn any_len(type_url: &str, value: &[u8]) -> usize {
 
 fn message_of(type_url: &str) -> &str {
     type_url.rsplit('/').next().unwrap_or_default()
-}
-
-/// Reads a duration; `None` if it is negative or out of range.
-fn duration(proto: &discovery::Duration) -> Option<Duration> {
-    let seconds = u64::try_from(proto.seconds).ok()?;
-    let nanos = u32::try_from(proto.nanos)
-        .ok()
-        .filter(|nanos| *nanos < 1_000_000_000)?;
-    Some(Duration::new(seconds, nanos))
 }

@@ -6,6 +6,8 @@ use oxds_core::time::Instant;
 
 /// Instants before the start, for events of an earlier process: longer than any that is kept.
 const BEFORE: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Wait in place of one that is too long for the clock: about 30 years.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// A clock that counts from its own start.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,7 @@ impl Clock {
 
     /// Converts a timeout of a state machine into a deadline of the runtime's timer.
     pub(crate) fn at(self, instant: Instant) -> tokio::time::Instant {
-        self.0 + instant.since_epoch().saturating_sub(BEFORE)
+        let wait = instant.since_epoch().saturating_sub(BEFORE);
+        self.0.checked_add(wait).unwrap_or_else(|| self.0 + FAR)
     }
 }

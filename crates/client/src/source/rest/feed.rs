@@ -12,7 +12,7 @@ use super::post::post;
 use crate::net::credentials::CallAuth;
 use crate::random::random;
 use crate::source::event::SourceEvent;
-use crate::timer::sleep_until;
+use crate::timer::{at, sleep_until};
 
 /// IO of a REST source.
 pub(in crate::source) struct RestFeed {
@@ -79,7 +79,7 @@ impl RestFeed {
                 let answer = post(peer, call_auth, request, self.max_response_bytes);
                 self.post = Some(Box::pin(answer));
             }
-            let timeout = poll.poll_timeout().map(|at| self.epoch + at.since_epoch());
+            let timeout = poll.poll_timeout().map(|time| at(self.epoch, time));
             let answer = tokio::select! {
                 answer = answer(&mut self.post) => {
                     let now = Instant::from_epoch(self.epoch.elapsed());

@@ -24,7 +24,7 @@ pub(super) struct WatchedCollections {
 #[derive(Debug, Default)]
 struct WatchedCollection {
     authority: AuthorityId,
-    watchers: usize,
+    watchers: u32,
     /// Whether the server has sent a response of the type since the collection was watched.
     is_answered: bool,
     /// Error of the collection as a whole.
@@ -49,19 +49,24 @@ impl WatchedCollections {
         collection.watchers == 1
     }
 
-    /// Removes a watcher. Returns the authority if it was the last.
-    pub(super) fn unwatch(
+    /// Returns the number of watchers of a watched collection.
+    pub(super) fn watchers(
+        &mut self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<&mut u32> {
+        let collection = self.resource_types.get_mut(resource_type)?.get_mut(name)?;
+        Some(&mut collection.watchers)
+    }
+
+    /// Removes a collection. Returns its authority.
+    pub(super) fn remove(
         &mut self,
         resource_type: &ResourceType,
         name: &str,
     ) -> Option<AuthorityId> {
-        let of_type = self.resource_types.get_mut(resource_type)?;
-        let collection = of_type.get_mut(name)?;
-        collection.watchers -= 1;
-        if collection.watchers > 0 {
-            return None;
-        }
-        of_type.remove(name).map(|collection| collection.authority)
+        let collection = self.resource_types.get_mut(resource_type)?.remove(name)?;
+        Some(collection.authority)
     }
 
     pub(super) fn names(
@@ -102,6 +107,12 @@ impl WatchedCollections {
         let own = collection_of(name).and_then(|own| of_type.get(own.as_str()));
         own.or_else(|| of_type.get(WILDCARD))
             .map(|found| found.authority)
+    }
+
+    /// Returns whether any collection of the type is watched.
+    pub(super) fn is_any_watched(&self, resource_type: &ResourceType) -> bool {
+        let of_type = self.resource_types.get(resource_type);
+        of_type.is_some_and(|of_type| !of_type.is_empty())
     }
 
     /// Returns whether a watched collection has this name as a member.

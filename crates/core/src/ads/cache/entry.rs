@@ -35,6 +35,8 @@ struct Extra {
     earlier_senders: Vec<ServerId>,
     /// Whether a deletion was ignored (gRFC A53).
     deletion_ignored: bool,
+    /// Type URL with which the resource came, if it is not the usual one of its type.
+    unusual_type_url: Option<Arc<str>>,
 }
 
 /// Failure of the last update of a resource.
@@ -128,6 +130,13 @@ impl Entry {
         resource.is_some_and(|resource| resource.server == server || before())
     }
 
+    /// Records the type URL of the cached resource, if it is not the usual one of its type.
+    pub(super) fn set_unusual_type_url(&mut self, type_url: Option<Arc<str>>) {
+        if type_url.is_some() || self.extra.is_some() {
+            self.change(|extra| extra.unusual_type_url = type_url);
+        }
+    }
+
     /// Replaces the cached resource, remembers who sent the old one, and clears error and failure.
     pub(super) fn accept(&mut self, resource: CachedResource) {
         let sender = self.resource.replace(resource).map(|before| before.server);
@@ -155,7 +164,6 @@ impl Entry {
         self.extra.is_some()
             && self.change(|extra| {
                 extra.failure = None;
-                extra.deletion_ignored = false;
                 extra.error.take().is_some()
             })
     }
@@ -172,6 +180,7 @@ impl Entry {
             self.change(|extra| {
                 extra.earlier_senders.clear();
                 extra.deletion_ignored = false;
+                extra.unusual_type_url = None;
                 extra.error = None;
             });
         }
@@ -198,6 +207,11 @@ impl Entry {
             && self.change(|extra| !std::mem::replace(&mut extra.deletion_ignored, true))
     }
 
+    /// Clears the record of an ignored deletion. Returns whether there was one.
+    pub(super) fn take_ignored_deletion(&mut self) -> bool {
+        self.extra.is_some() && self.change(|extra| std::mem::take(&mut extra.deletion_ignored))
+    }
+
     /// Sets the resource timeout. Use [`Timers::set_timeout`], which keeps the schedule up to date.
     pub(super) fn set_timeout(&mut self, timeout: Option<(ServerId, Instant)>) {
         self.change(|extra| extra.timeout = timeout);
@@ -221,6 +235,10 @@ impl Entry {
             },
             held: self.resource.as_ref(),
             ttl: self.expiry().map(|expiry| expiry.ttl),
+            unusual_type_url: self
+                .extra
+                .as_ref()
+                .and_then(|extra| extra.unusual_type_url.as_deref()),
             error: self.error(),
             attempt: match self.failure() {
                 Some(UpdateFailure::Nacked(update) | UpdateFailure::ReceivedError(update)) => {

@@ -22,12 +22,14 @@ mod entry;
 mod status;
 mod updates;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
 use oxds_types::name::selects_many;
 
 pub(super) use entry::{Expiry, Timer, UpdateFailure};
+pub(super) use status::Delivery;
 pub use status::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionText};
 
 use self::collection::{WatchedCollections, has_member};
@@ -42,18 +44,24 @@ use crate::time::Instant;
 pub(super) struct Cache {
     entries: Entries,
     collections: WatchedCollections,
+    /// Names whose last watcher has left since [`end_unwatched`](Self::end_unwatched). They count one watcher until then.
+    unwatched: BTreeSet<(ResourceType, Arc<str>)>,
     timers: Timers,
     events: EventQueue,
 }
 
 impl Cache {
-    /// Adds a watcher. Returns whether it is the first of its name.
+    /// Adds a watcher. Returns whether its name must be subscribed: it is the first one.
     pub(super) fn watch(
         &mut self,
         authority: AuthorityId,
         resource_type: &ResourceType,
         name: &Arc<str>,
     ) -> bool {
+        // The watcher takes the place of the one that left: the name is still subscribed, and its resource cached.
+        if self.take_unwatched(resource_type, name) {
+            return false;
+        }
         if selects_many(name) {
             return self.collections.watch(authority, resource_type, name);
         }
@@ -67,22 +75,53 @@ impl Cache {
         })
     }
 
-    /// Removes a watcher. If it was the last of its name, the entry is removed (C-116), and its authority is returned.
-    pub(super) fn unwatch(
-        &mut self,
-        resource_type: &ResourceType,
-        name: &str,
-    ) -> Option<AuthorityId> {
+    fn take_unwatched(&mut self, resource_type: &ResourceType, name: &Arc<str>) -> bool {
+        !self.unwatched.is_empty()
+            && self
+                .unwatched
+                .remove(&(resource_type.clone(), Arc::clone(name)))
+    }
+
+    /// Removes a watcher. The name of the last one stays subscribed and cached until [`end_unwatched`](Self::end_unwatched).
+    pub(super) fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
+        let name: Arc<str> = name.into();
+        let watchers = match selects_many(&name) {
+            true => self.collections.watchers(resource_type, &name),
+            false => {
+                let entry = self.entries.get_mut(resource_type, &name);
+                entry.map(|entry| &mut entry.watchers)
+            }
+        };
+        match watchers {
+            Some(1) => {
+                self.unwatched.insert((resource_type.clone(), name));
+            }
+            Some(watchers) => *watchers = watchers.saturating_sub(1),
+            None => {}
+        }
+    }
+
+    /// Removes the next name without watchers, with its resource (C-116). Returns it, to be unsubscribed.
+    ///
+    /// This happens when requests are written: as long as the server does not know that a name is unsubscribed, it would
+    /// not send the resource again.
+    pub(super) fn end_unwatched(&mut self) -> Option<(AuthorityId, ResourceType, Arc<str>)> {
+        while let Some((resource_type, name)) = self.unwatched.pop_first() {
+            if let Some(authority) = self.end(&resource_type, &name) {
+                return Some((authority, resource_type, name));
+            }
+        }
+        None
+    }
+
+    fn end(&mut self, resource_type: &ResourceType, name: &Arc<str>) -> Option<AuthorityId> {
         if selects_many(name) {
-            let authority = self.collections.unwatch(resource_type, name)?;
+            let authority = self.collections.remove(resource_type, name)?;
             self.remove_unwatched_members(resource_type);
             return Some(authority);
         }
         let entry = self.entries.get_mut(resource_type, name)?;
-        entry.watchers = entry.watchers.checked_sub(1)?;
-        if entry.watchers > 0 {
-            return None;
-        }
+        entry.watchers = 0;
         let authority = entry.authority;
         if !self.collections.has(resource_type, name) {
             self.remove_entry(resource_type, name);
@@ -95,7 +134,40 @@ impl Cache {
             let timers = &mut self.timers;
             timers.set_timeout(resource_type, &name, &mut entry, None);
             timers.set_expiry(resource_type, &name, &mut entry, None);
+            if entry.take_ignored_deletion() {
+                let event = ClientEvent::deletion_over(resource_type, &name, false);
+                self.events.push(event);
+            }
         }
+    }
+
+    /// Returns the authority of a name: its own, or that of a collection of which it is a member.
+    pub(super) fn authority(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<AuthorityId> {
+        let entry = self.entries.get(resource_type, name);
+        entry
+            .map(|(_, entry)| entry.authority)
+            .or_else(|| self.collections.authority(resource_type, name))
+    }
+
+    /// Returns the cached resources of a type that are watched as members of a collection only: name, authority, and the
+    /// server that sent the resource last.
+    pub(super) fn mere_members(
+        &self,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = (&Arc<str>, AuthorityId, ServerId)> {
+        let entries = self
+            .collections
+            .is_any_watched(resource_type)
+            .then(|| self.entries.of_type(resource_type));
+        let members = entries.into_iter().flatten();
+        members.filter_map(|(name, entry)| {
+            let cached = entry.resource().filter(|_| entry.watchers == 0)?;
+            Some((name, entry.authority, cached.server))
+        })
     }
 
     /// Removes entries that were cached only for collections that have no watcher any more.

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_types::ApiVersion;
+use oxds_types::{ApiVersion, ResourceType};
 use smol_str::SmolStr;
 
 use crate::ads::error::WatchError;
@@ -40,6 +41,8 @@ pub struct CacheStatus<'a> {
     ///
     /// [`ClientConfig::resource_ttl`]: crate::ads::ClientConfig::resource_ttl
     pub ttl: Option<Duration>,
+    /// Type URL of the resource in use, if it is not the usual one of its type.
+    pub(super) unusual_type_url: Option<&'a str>,
     /// The error that watchers have, if the last update failed.
     pub error: Option<&'a WatchError>,
     /// The last update, if it failed.
@@ -68,6 +71,25 @@ pub struct CachedResource {
     pub server: ServerId,
     /// Time at which it last changed.
     pub updated: Instant,
+}
+
+impl<'a> CacheStatus<'a> {
+    /// Returns the type URL with which the resource in use came (C-61); `None` without a resource.
+    #[must_use]
+    pub fn type_url(&self, resource_type: &'a ResourceType) -> Option<&'a str> {
+        let usual = resource_type.type_url_on(self.held?.api);
+        Some(self.unusual_type_url.unwrap_or(usual))
+    }
+}
+
+/// How a resource came.
+#[derive(Debug, Clone)]
+pub(in crate::ads) struct Delivery {
+    pub(in crate::ads) server: ServerId,
+    pub(in crate::ads) version: VersionText,
+    pub(in crate::ads) api: ApiVersion,
+    /// Type URL, if it is not the usual one of the type in `api`.
+    pub(in crate::ads) unusual_type_url: Option<Arc<str>>,
 }
 
 /// Version of a resource, in any form that its server uses. Short texts, as versions are, take no allocation.

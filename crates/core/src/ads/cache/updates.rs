@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxds_types::ResourceType;
 use oxds_types::name::selects_many;
-use oxds_types::{ApiVersion, ResourceType};
 
 use super::entry::{Entry, Expiry, UpdateFailure};
-use super::{Cache, CachedResource, VersionText};
+use super::{Cache, CachedResource, Delivery};
 use crate::ads::config::ErrorEffect;
 use crate::ads::error::WatchError;
 use crate::ads::event::ClientEvent;
@@ -21,6 +21,7 @@ impl Cache {
         resource_type: &ResourceType,
         name: &Arc<str>,
         mut cached: CachedResource,
+        unusual_type_url: Option<Arc<str>>,
         ttl: Option<Duration>,
     ) {
         if let Some(moved) = cached.resource.moved_to(cached.server) {
@@ -32,7 +33,12 @@ impl Cache {
             return;
         };
         let resource = Ok(cached.resource.clone());
+        if entry.take_ignored_deletion() {
+            self.events
+                .push(ClientEvent::deletion_over(resource_type, name, true));
+        }
         entry.accept(cached);
+        entry.set_unusual_type_url(unusual_type_url);
         // gRFC A88: any answer, valid or not, stops the resource timeout (C-95).
         self.timers.set_timeout(resource_type, name, entry, None);
         self.timers.set_expiry(resource_type, name, entry, expiry);
@@ -40,29 +46,33 @@ impl Cache {
         self.events.push(event);
     }
 
-    /// Records that the cached resource was sent again: by this server, with this version and API version.
+    /// Records that the cached resource was sent again.
     pub(in crate::ads) fn confirm(
         &mut self,
-        server: ServerId,
         resource_type: &ResourceType,
         name: &Arc<str>,
-        (version, api): (VersionText, ApiVersion),
+        delivery: Delivery,
         expiry: Option<Expiry>,
     ) {
         let Some(entry) = self.entries.get_mut(resource_type, name) else {
             return;
         };
+        if entry.take_ignored_deletion() {
+            self.events
+                .push(ClientEvent::deletion_over(resource_type, name, true));
+        }
         let mut moved = None;
         // The same bytes after a NACK clear the failure (gRFC A88, C-111).
         let had_error = entry.confirm(|cached| {
-            cached.version = version;
-            cached.api = api;
-            cached.server = server;
-            moved = cached.resource.moved_to(server);
+            cached.version = delivery.version;
+            cached.api = delivery.api;
+            cached.server = delivery.server;
+            moved = cached.resource.moved_to(delivery.server);
             if let Some(moved) = &moved {
                 cached.resource = moved.clone();
             }
         });
+        entry.set_unusual_type_url(delivery.unusual_type_url);
         self.timers.set_timeout(resource_type, name, entry, None);
         self.timers.set_expiry(resource_type, name, entry, expiry);
         match moved {
@@ -165,6 +175,21 @@ impl Cache {
                 self.timers
                     .set_timeout(resource_type, &name, entry, timeout);
             }
+        }
+    }
+
+    /// Starts the resource timeout of a cached resource that this server is about to send, or does not have.
+    pub(in crate::ads) fn expect(
+        &mut self,
+        server: ServerId,
+        resource_type: &ResourceType,
+        name: &Arc<str>,
+        until: Instant,
+    ) {
+        let entry = self.entries.get_mut(resource_type, name);
+        if let Some(entry) = entry.filter(|entry| entry.timeout().is_none()) {
+            let timeout = Some((server, until));
+            self.timers.set_timeout(resource_type, name, entry, timeout);
         }
     }
 

@@ -127,6 +127,13 @@ impl AdsStream {
         self.resource_types.contains_key(resource_type)
     }
 
+    /// Returns whether a response of the type came on this stream.
+    pub(super) fn is_answered(&self, resource_type: &ResourceType) -> bool {
+        self.resource_types
+            .get(resource_type)
+            .is_some_and(|state| state.is_answered)
+    }
+
     pub(super) fn is_subscribed(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.resource_types
             .get(resource_type)
@@ -155,13 +162,6 @@ impl AdsStream {
                 node_sent: false,
                 answered: false,
             };
-        }
-    }
-
-    /// Clears the accepted versions: the client no longer has what this server sent.
-    pub(super) fn forget_versions(&mut self) {
-        for state in self.resource_types.values_mut() {
-            state.version.clear();
         }
     }
 
@@ -194,9 +194,10 @@ impl AdsStream {
         if let Some(state) = self.resource_types.get_mut(resource_type) {
             // xDS protocol, "ACK/NACK and versioning": a NACK repeats the version before it (DEC-3).
             if nack.is_none() {
-                state.version = version;
+                state.accept(version);
             }
             state.superseded = false;
+            state.is_answered = true;
             // xDS protocol, "ACK/NACK and versioning": the nonce names the response that is
             // acknowledged, whether it is accepted or not.
             state.nonce = nonce;
@@ -269,12 +270,14 @@ impl AdsStream {
         cached: impl Fn(&ResourceType, &str) -> Vec<(String, String)>,
     ) -> Option<AdsTransmit> {
         let wanted = self.is_wanted();
+        if !wanted {
+            return self.end();
+        }
         match &mut self.state {
-            StreamState::Idle if wanted => {
+            StreamState::Idle => {
                 self.state = StreamState::Opening { since: now };
                 Some(AdsTransmit::Open)
             }
-            StreamState::Opening { .. } | StreamState::Open { .. } if !wanted => Some(self.close()),
             StreamState::Stale => Some(self.close()),
             StreamState::Open { node_sent, .. } => {
                 let (resource_type, state) = self
@@ -297,6 +300,18 @@ impl AdsStream {
                 })
             }
             _ => None,
+        }
+    }
+
+    /// Closes the stream of a server that nothing is asked of. The client has no resource of it any more, so its versions
+    /// do not hold on a later stream.
+    fn end(&mut self) -> Option<AdsTransmit> {
+        self.resource_types.clear();
+        match self.state {
+            StreamState::Idle | StreamState::Backoff { .. } => None,
+            StreamState::Opening { .. } | StreamState::Open { .. } | StreamState::Stale => {
+                Some(self.close())
+            }
         }
     }
 

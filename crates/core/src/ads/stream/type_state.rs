@@ -21,7 +21,14 @@ pub(super) struct TypeState {
 
     // Survives the stream.
     /// Version of the last accepted response. Unused on delta streams, where each resource has its own version.
+    ///
+    /// Empty again once the client lacks a resource that the server sent with this version: then no request names the
+    /// version, because a server that compares versions would not send the resource again.
     pub(super) version: String,
+    /// Version of the last accepted response, also where `version` is empty again.
+    accepted: String,
+    /// Names that were unsubscribed while `accepted` was the version: the client has dropped their resources.
+    dropped: BTreeSet<Arc<str>>,
 
     // Survives the stream, until the server answers.
     /// Whether another server's resources replaced those of this server.
@@ -30,6 +37,8 @@ pub(super) struct TypeState {
     // Reset with the stream.
     /// Nonce of the last response.
     pub(super) nonce: String,
+    /// Whether a response came.
+    pub(super) is_answered: bool,
     /// Whether a request on this stream named versions that the client has.
     versions_sent: bool,
     /// Whether names were sent on this stream. Before that, an empty list would mean the wildcard (C-75).
@@ -61,6 +70,8 @@ impl TypeState {
             if protocol == Protocol::Delta {
                 self.unsent.unsubscribe.remove(&name);
                 self.unsent.subscribe.insert(name);
+            } else if self.dropped.remove(&name) {
+                self.version.clear();
             }
         }
     }
@@ -71,8 +82,19 @@ impl TypeState {
             if protocol == Protocol::Delta {
                 self.unsent.subscribe.remove(&name);
                 self.unsent.unsubscribe.insert(name);
+            } else if !self.accepted.is_empty() {
+                self.dropped.insert(name);
             }
         }
+    }
+
+    /// Records the version of a response that was accepted.
+    pub(super) fn accept(&mut self, version: String) {
+        if self.accepted != version {
+            self.accepted.clone_from(&version);
+            self.dropped.clear();
+        }
+        self.version = version;
     }
 
     /// Marks the resources of this server as replaced by another server's. Returns whether a request on this stream named
@@ -86,6 +108,7 @@ impl TypeState {
     /// Resets what belongs to the stream, which has ended.
     pub(super) fn reset(&mut self, protocol: Protocol) {
         self.nonce.clear();
+        self.is_answered = false;
         self.versions_sent = false;
         self.nack = None;
         self.names_sent = false;

@@ -31,6 +31,7 @@ fn c168_connected_until_failure_without_response() {
     servers.fails('P');
     assert_eq!(connected(&servers)[0], Some(false));
     servers.client.unwatch(&ResourceType::CLUSTER, "a");
+    servers.transmits();
     assert_eq!(connected(&servers), [None, None]);
 }
 

@@ -191,7 +191,9 @@ fn c114_watcher_gets_changed_and_ambient_events() {
         .map(|event| match event {
             ClientEvent::Changed { resource, .. } => format!("changed {}", resource.is_ok()),
             ClientEvent::Ambient { error, .. } => format!("ambient {}", error.is_none()),
-            ClientEvent::DeletionIgnored { .. } => "none of its business".to_owned(),
+            ClientEvent::DeletionIgnored { .. } | ClientEvent::DeletionOver { .. } => {
+                "none of its business".to_owned()
+            }
         })
         .collect();
     assert_eq!(

@@ -145,7 +145,18 @@ fn c106_ignored_deletion_is_reported_once_per_deletion() {
         "n4",
         vec![cluster("a", "new")],
     );
-    assert_eq!(played.events(), ["a: changed"]);
+    let back = "a: deletion over, back: true";
+    assert_eq!(played.events(), [back, "a: changed"]);
     played.respond(&ResourceType::CLUSTER, "v4", "n5", vec![]);
     assert_eq!(played.events(), ["a: deletion ignored"]);
+    // The same bytes again are a return, too (D8).
+    let same = vec![cluster("a", "new")];
+    played.respond(&ResourceType::CLUSTER, "v5", "n6", same);
+    assert_eq!(played.events(), [back]);
+    // The record ends with the watch.
+    played.respond(&ResourceType::CLUSTER, "v6", "n7", vec![]);
+    assert_eq!(played.events(), ["a: deletion ignored"]);
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    played.transmit();
+    assert_eq!(played.events(), ["a: deletion over, back: false"]);
 }

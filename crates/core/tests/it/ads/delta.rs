@@ -139,8 +139,15 @@ fn c277_subscription_change_has_no_nonce() {
     let both = request(&mut played);
     assert_eq!(both.resource_names_unsubscribe, ["b"]);
     assert_eq!(both.response_nonce, "n1");
-    // Unwatched and watched again before a poll: the resource is no longer cached, so the server must send it again.
+    // Unwatched and watched again before a poll: the resource stays.
     played.unwatch(&ResourceType::CLUSTER, "a");
+    assert_eq!(played.watch(&ResourceType::CLUSTER, "a"), ["a: changed"]);
+    assert_eq!(played.transmit(), None);
+    // After a poll, the resource is no longer cached, so the server must send it again.
+    played.watch(&ResourceType::CLUSTER, "c");
+    request(&mut played);
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    assert_eq!(request(&mut played).resource_names_unsubscribe, ["a"]);
     played.watch(&ResourceType::CLUSTER, "a");
     let again = request(&mut played);
     assert_eq!(again.resource_names_subscribe, ["a"]);

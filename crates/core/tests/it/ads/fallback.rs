@@ -13,7 +13,7 @@ use oxds_types::discovery::Any;
 use prost::Message;
 
 use super::servers::{Servers, fallen_back, served_by_first};
-use super::{any, cluster};
+use super::{any, bad_cluster, cluster};
 
 /// `P` was down from the start, so that `F` sent `a`.
 fn served_by_second() -> Servers {
@@ -160,12 +160,12 @@ fn c157_c158_response_not_connection_takes_over() {
 }
 
 #[test]
-fn c158_nacked_response_takes_over_too() {
+fn c158_nacked_response_takes_over_if_it_has_a_valid_resource() {
     let mut servers = served_by_second();
     servers.waits();
     servers.opened('P');
-    let transmits = servers.responds('P', "p1", vec![super::bad_cluster("a")]);
-    assert_eq!(transmits, ["P a", "F close"]);
+    let clusters = vec![bad_cluster("a"), cluster("unasked", "p")];
+    assert_eq!(servers.responds('P', "p1", clusters), ["P a", "F close"]);
     assert_eq!(servers.from("a"), "F", "what is held stays in use");
 }
 
@@ -349,4 +349,60 @@ impl Servers {
         };
         Some(self.letter(to))
     }
+}
+
+/// Given an F in use. When P sends nothing that can be used, then fallback goes on, and the resources of F are not touched. When
+/// P sends a resource, then fallback ends (D8).
+#[test]
+fn c158_useless_response_does_not_end_fallback() {
+    let mut servers = fallen_back();
+    let both = vec![cluster("a", "f"), cluster("b", "f")];
+    servers.responds('F', "f1", both);
+    servers.waits();
+    servers.opened('P');
+    servers.events();
+    let nack = servers.responds('P', "p2", vec![bad_cluster("a")]);
+    assert_eq!(nack, ["P a,b"], "a NACK, and F stays");
+    assert!(servers.events().is_empty(), "a is F's, and valid");
+    servers.responds_of(&ResourceType::RUNTIME, 'P', "r1", vec![]);
+    assert_eq!(
+        (servers.from("a"), servers.from("b")),
+        ("F".into(), "F".into())
+    );
+    let id = servers.id('P');
+    assert_eq!(servers.client.is_connected(id), Some(true));
+    // F still deletes, and P's silence about b does not.
+    assert_eq!(
+        servers.responds('F', "f2", vec![cluster("a", "f")]),
+        ["F a,b f2"]
+    );
+    assert!(servers.events()[0].starts_with("b: error: "));
+    let some = vec![cluster("a", "p"), bad_cluster("b")];
+    assert_eq!(servers.responds('P', "p3", some), ["P a,b", "F close"]);
+    assert_eq!(servers.from("a"), "P");
+}
+
+/// Given an F that two authorities share. When one of them returns to P, and falls back again, then F gets no version: the client
+/// has dropped F's resources of that authority.
+#[test]
+fn d2_shared_fallback_server_gets_no_version_of_dropped_names() {
+    let mut servers = Servers::new(&["PF", "F"]);
+    servers.watch(0, "a");
+    servers.watch(1, "z");
+    assert_eq!(servers.transmits(), ["P open", "F open"]);
+    servers.opened('F');
+    servers.responds('F', "f1", vec![cluster("z", "f")]);
+    assert_eq!(servers.fails('P'), ["F a,z f1"]);
+    let both = vec![cluster("a", "f"), cluster("z", "f")];
+    servers.responds('F', "f1", both);
+    assert_eq!(servers.waits(), ["P open"]);
+    servers.opened('P');
+    let transmits = servers.responds('P', "p1", vec![cluster("a", "p")]);
+    assert_eq!(transmits, ["P a p1", "F z f1"]);
+    // when P is gone, and a name has no answer
+    servers.watch(0, "b");
+    servers.transmits();
+    servers.fails('P');
+    servers.waits();
+    assert_eq!(servers.fails('P'), ["F a,b,z"]);
 }

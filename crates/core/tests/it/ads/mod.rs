@@ -189,6 +189,9 @@ pub(crate) fn told(event: &ClientEvent) -> String {
             name, error: None, ..
         } => format!("{name}: current"),
         ClientEvent::DeletionIgnored { name, .. } => format!("{name}: deletion ignored"),
+        ClientEvent::DeletionOver { name, is_back, .. } => {
+            format!("{name}: deletion over, back: {is_back}")
+        }
     }
 }
 

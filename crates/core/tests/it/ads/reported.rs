@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::CacheState;
+use oxds_core::ads::{CacheState, ResponseSummary, ServerId};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, DiscoveryResponse, ParametrizedName, ResourceError, Status};
 
@@ -12,7 +12,13 @@ const NOT_FOUND: i32 = 5;
 const UNAVAILABLE: i32 = 14;
 
 /// A response with these resources, and this error for a cluster.
-fn respond(played: &mut Played, nonce: &str, resources: Vec<Any>, name: &str, code: i32) {
+fn respond(
+    played: &mut Played,
+    nonce: &str,
+    resources: Vec<Any>,
+    name: &str,
+    code: i32,
+) -> ResponseSummary {
     let error = ResourceError {
         resource_name: Some(ParametrizedName {
             name: name.to_owned(),
@@ -32,7 +38,9 @@ fn respond(played: &mut Played, nonce: &str, resources: Vec<Any>, name: &str, co
         resource_errors: vec![error],
         ..DiscoveryResponse::default()
     };
-    played.receive(response);
+    let (now, server) = (played.now, ServerId::default());
+    let summary = played.client.handle_response(now, server, response);
+    summary.unwrap()
 }
 
 fn state(played: &Played, name: &str) -> CacheState {
@@ -86,12 +94,16 @@ fn c115_resource_error_cached_is_ambient_and_keeps_resource() {
     assert_eq!(played.events(), ["a: current"]);
 }
 
+/// The summary has the name, for a warning (D8).
 #[test]
 fn c115_resource_wins_over_error_of_same_name() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
-    respond(&mut played, "n1", vec![cluster("a", "")], "a", NOT_FOUND);
+    let summary = respond(&mut played, "n1", vec![cluster("a", "")], "a", NOT_FOUND);
+    assert_eq!(*summary.contradictions, ["a".into()]);
     assert_eq!(played.events(), ["a: changed"]);
     assert_eq!(state(&played, "a"), CacheState::Acked);
+    let summary = respond(&mut played, "n2", vec![cluster("a", "")], "b", NOT_FOUND);
+    assert!(summary.contradictions.is_empty());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A server of higher priority returns without changes (gRFC A71): it takes over again, even if it compares versions.
 
+use std::time::Duration;
+
 use oxds_types::ResourceType;
 
 use super::servers::{Servers, fallen_back};
@@ -136,4 +138,67 @@ fn c158_delta_supersedes_as_sotw_does() {
             assert_eq!(servers.from(name), "P");
         }
     }
+}
+
+/// `*` is watched; P was lost, and F has sent `a` and `b`. P is back, and has not answered.
+fn wildcard_of_fallback(mut servers: Servers, delta: bool) -> Servers {
+    servers.watch(0, "*");
+    servers.watch(0, "b");
+    servers.transmits();
+    servers.fails('P');
+    servers.opened('F');
+    match delta {
+        true => servers.sends('F', &[("a", "f"), ("b", "f"), ("c", "f")]),
+        false => {
+            let all = ["a", "b", "c"].map(|name| cluster(name, "f"));
+            servers.responds('F', "f1", all.to_vec())
+        }
+    };
+    servers.waits();
+    servers.opened('P');
+    servers.events();
+    servers
+}
+
+/// Given a wildcard over SotW. When P answers, then the members that only F has sent are gone, and a name that is watched itself
+/// stays (D8, C-164).
+#[test]
+fn c158_members_of_fallback_server_leave_with_it() {
+    let mut servers = wildcard_of_fallback(Servers::new(&["PF"]), false);
+    servers.responds('P', "p1", vec![cluster("a", "p")]);
+    let events = servers.events();
+    assert_eq!(events[1], "a: changed", "{events:?}");
+    assert!(
+        events[0].starts_with("c: error: ") && events.len() == 2,
+        "{events:?}"
+    );
+    assert_eq!(
+        (servers.from("a"), servers.from("b")),
+        ("P".into(), "F".into())
+    );
+    assert!(servers.client.cached(&ResourceType::CLUSTER, "c").is_none());
+}
+
+/// Given a wildcard over delta, where P may send the members in several responses. Then those that it does not send within the
+/// resource timeout are gone.
+#[test]
+fn c158_delta_members_of_fallback_server_time_out() {
+    let mut servers = wildcard_of_fallback(Servers::of_differences(&["PF"]), true);
+    servers.sends('P', &[("a", "p")]);
+    assert_eq!(servers.events(), ["a: changed"]);
+    assert_eq!(servers.from("c"), "F");
+    servers.now += Duration::from_secs(14);
+    servers.client.handle_timeout(servers.now);
+    assert!(servers.events().is_empty());
+    servers.sends('P', &[("d", "p")]);
+    servers.now += Duration::from_secs(1);
+    servers.client.handle_timeout(servers.now);
+    let events = servers.events();
+    assert!(
+        events[0] == "d: changed" && events[1].starts_with("c: error: "),
+        "{events:?}"
+    );
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(servers.client.cached(&ResourceType::CLUSTER, "c").is_none());
+    assert_eq!(servers.client.poll_timeout(), None);
 }

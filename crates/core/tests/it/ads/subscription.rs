@@ -157,13 +157,111 @@ fn c77_unwatch_and_watch_before_a_poll_is_no_change() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();
+    played.events();
     played.unwatch(&ResourceType::CLUSTER, "a");
+    // D2: the server does not know that the client unsubscribed, and would send nothing. So the resource is kept.
+    assert_eq!(played.watch(&ResourceType::CLUSTER, "a"), ["a: changed"]);
+    assert!(played.requests().is_empty());
+    played.respond(&ResourceType::CLUSTER, "v2", "n2", vec![cluster("a", "x")]);
+    assert_eq!(played.events(), ["a: changed"]);
+}
+
+/// The same with a response in between, and with a name that has no answer yet.
+#[test]
+fn d2_name_watched_again_before_a_poll_stays_subscribed() {
+    let (mut played, _) = Played::watching_clusters(&["a", "b"]);
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    played.unwatch(&ResourceType::CLUSTER, "b");
+    let both = vec![cluster("a", ""), cluster("b", "")];
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", both);
+    assert_eq!(played.watch(&ResourceType::CLUSTER, "a"), ["a: changed"]);
+    let ack = played.request();
+    assert_eq!((&*ack.version_info, &*ack.response_nonce), ("v1", "n1"));
+    assert_eq!(ack.resource_names, ["a"], "b is not watched any more");
+    assert!(played.client.cached(&ResourceType::CLUSTER, "b").is_none());
+    // Two watchers of one name: the first to leave changes nothing, nor does one too many.
     played.watch(&ResourceType::CLUSTER, "a");
-    // The same stream continues: it is neither closed nor opened, and there is no first request with a node.
-    let request = played.request();
-    assert_eq!(request.response_nonce, "n1");
-    assert_eq!(request.resource_names, ["a"]);
-    assert!(request.node.is_none());
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    assert!(played.requests().is_empty());
+    for _ in 0..3 {
+        played.unwatch(&ResourceType::CLUSTER, "a");
+    }
+    played.watch(&ResourceType::CLUSTER, "a");
+    assert!(played.requests().is_empty());
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    assert_eq!(played.transmit(), Some(AdsTransmit::Close));
+    assert!(played.client.cached(&ResourceType::CLUSTER, "a").is_none());
+}
+
+/// Given a server that compares versions. When a name is unsubscribed and subscribed again, on the stream or across its end,
+/// then no request claims that the client has its resource.
+#[test]
+fn d2_dropped_resource_is_not_claimed_by_a_version() {
+    for breaks in [false, true] {
+        let (mut played, _) = Played::watching_clusters(&["a", "b"]);
+        let both = vec![cluster("a", ""), cluster("b", "")];
+        played.respond(&ResourceType::CLUSTER, "v1", "n1", both);
+        played.request();
+        played.unwatch(&ResourceType::CLUSTER, "a");
+        let without = played.request();
+        assert_eq!(
+            (&*without.version_info, &*without.response_nonce),
+            ("v1", "n1")
+        );
+        assert_eq!(without.resource_names, ["b"]);
+        if breaks {
+            played.close("gone");
+            played.watch(&ResourceType::CLUSTER, "a");
+            played.wait(std::time::Duration::from_secs(2));
+            played.open();
+        } else {
+            played.watch(&ResourceType::CLUSTER, "a");
+        }
+        let again = played.request();
+        assert_eq!(again.resource_names, ["a", "b"]);
+        assert_eq!(again.version_info, "", "breaks: {breaks}");
+        assert_eq!(again.response_nonce, if breaks { "" } else { "n1" });
+        let both = vec![cluster("a", ""), cluster("b", "")];
+        played.respond(&ResourceType::CLUSTER, "v1", "n2", both);
+        assert_eq!(played.request().version_info, "v1");
+    }
+}
+
+/// Given names of several types that lose their watchers together, then one of them is watched again, on a new stream.
+#[test]
+fn d2_all_names_unwatched_together_are_unsubscribed() {
+    let mut played = Played::new();
+    for _ in 0..3 {
+        for resource_type in [ResourceType::CLUSTER, ResourceType::ENDPOINT] {
+            played.watch(&resource_type, "a");
+            played.watch(&resource_type, "b");
+        }
+        played.open();
+        assert_eq!(played.requests().len(), 2);
+        played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+        for resource_type in [ResourceType::CLUSTER, ResourceType::ENDPOINT] {
+            played.unwatch(&resource_type, "a");
+            played.unwatch(&resource_type, "b");
+        }
+        assert_eq!(played.transmit(), Some(AdsTransmit::Close));
+        assert_eq!(played.transmit(), None);
+        assert_eq!(played.client.resources().count(), 0);
+    }
+}
+
+/// Given a stream that closed with its last name. Then the next stream names no version: the client has nothing.
+#[test]
+fn d2_version_ends_with_the_last_name() {
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
+    played.request();
+    played.unwatch(&ResourceType::CLUSTER, "a");
+    assert_eq!(played.transmit(), Some(AdsTransmit::Close));
+    played.watch(&ResourceType::CLUSTER, "b");
+    played.open();
+    let first = played.request();
+    assert_eq!((&*first.version_info, &*first.response_nonce), ("", ""));
+    assert!(first.node.is_some());
 }
 
 #[test]

@@ -22,6 +22,11 @@ const TYPES: [ResourceType; 2] = [ResourceType::CLUSTER, ResourceType::ENDPOINT]
 #[derive(Debug, Clone)]
 enum Op {
     Watch(usize, usize),
+    Unwatch(usize, usize),
+    /// Unwatched, and watched again before a request is written.
+    Rewatch(usize, usize),
+    /// All names are unwatched; the last one is watched again if `true`.
+    Release(bool),
     /// The server changes a resource of a type.
     Changes(usize, usize),
     Comes(usize),
@@ -33,8 +38,12 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let server = || 0..2_usize;
+    let watched = || (0..2_usize, 0..NAMES.len());
     prop_oneof![
-        2 => (0..2_usize, 0..NAMES.len()).prop_map(|(resource_type, name)| Op::Watch(resource_type, name)),
+        3 => watched().prop_map(|(resource_type, name)| Op::Watch(resource_type, name)),
+        2 => watched().prop_map(|(resource_type, name)| Op::Unwatch(resource_type, name)),
+        1 => watched().prop_map(|(resource_type, name)| Op::Rewatch(resource_type, name)),
+        1 => any::<bool>().prop_map(Op::Release),
         1 => (server(), 0..2_usize).prop_map(|(server, resource_type)| Op::Changes(server, resource_type)),
         3 => server().prop_map(Op::Comes),
         2 => server().prop_map(Op::Goes),
@@ -89,6 +98,8 @@ impl Terse {
             self.sent
                 .contains(&(resource_type, name.clone(), version.clone()))
         });
+        // xDS protocol, "Unsubscribing From Resources": of a name that is not asked for, the client has nothing (S-10).
+        stream.known[resource_type].retain(|name, _| asked.contains(name));
         stream.known[resource_type].extend(claimed);
         stream.asked[resource_type] = asked;
         stream.due.push(resource_type);
@@ -184,11 +195,21 @@ impl World {
 
     fn play(&mut self, op: &Op) {
         match op {
-            Op::Watch(resource_type, name) => {
-                if self.watched.insert((*resource_type, *name)) {
-                    let name = Arc::from(NAMES[*name]);
-                    self.client
-                        .watch(AuthorityId::default(), &TYPES[*resource_type], &name);
+            Op::Watch(resource_type, name) => self.watch(*resource_type, *name),
+            Op::Unwatch(resource_type, name) => self.unwatch(*resource_type, *name),
+            Op::Rewatch(resource_type, name) => {
+                if self.watched.contains(&(*resource_type, *name)) {
+                    self.unwatch(*resource_type, *name);
+                    self.watch(*resource_type, *name);
+                }
+            }
+            Op::Release(is_last_kept) => {
+                let watched = self.watched.clone();
+                for (resource_type, name) in &watched {
+                    self.unwatch(*resource_type, *name);
+                }
+                if let Some((resource_type, name)) = watched.last().filter(|_| *is_last_kept) {
+                    self.watch(*resource_type, *name);
                 }
             }
             Op::Changes(server, resource_type) => {
@@ -211,6 +232,20 @@ impl World {
             Op::Passes(ms) => self.passes(Duration::from_millis(*ms)),
         }
         self.settle();
+    }
+
+    fn watch(&mut self, resource_type: usize, name: usize) {
+        if self.watched.insert((resource_type, name)) {
+            let name = Arc::from(NAMES[name]);
+            self.client
+                .watch(AuthorityId::default(), &TYPES[resource_type], &name);
+        }
+    }
+
+    fn unwatch(&mut self, resource_type: usize, name: usize) {
+        if self.watched.remove(&(resource_type, name)) {
+            self.client.unwatch(&TYPES[resource_type], NAMES[name]);
+        }
     }
 
     fn passes(&mut self, time: Duration) {
@@ -277,9 +312,14 @@ impl World {
                 }
                 AdsTransmit::DeltaRequest(request) => {
                     let resource_type = resource_type(&request.type_url);
-                    let stream = self.servers[server].stream.as_ref();
-                    let mut names = stream
-                        .map_or_else(BTreeSet::new, |stream| stream.asked[resource_type].clone());
+                    let stream = self.servers[server].stream.as_mut();
+                    let mut names = stream.map_or_else(BTreeSet::new, |stream| {
+                        // DeltaDiscoveryRequest: a resource that is subscribed again is sent again.
+                        let subscribed = &request.resource_names_subscribe;
+                        stream.known[resource_type].retain(|name, _| !subscribed.contains(name));
+                        stream.asked[resource_type].clone()
+                    });
+                    names.retain(|name| !request.resource_names_unsubscribe.contains(name));
                     names.extend(request.resource_names_subscribe);
                     self.servers[server].hears(
                         resource_type,
@@ -307,6 +347,7 @@ impl World {
     }
 
     fn check(&self) {
+        assert_eq!(self.client.resources().count(), self.watched.len());
         for (resource_type, name) in &self.watched {
             let cached = self
                 .client

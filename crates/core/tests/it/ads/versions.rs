@@ -275,3 +275,26 @@ fn c48_opaque_names_are_used_as_spelled() {
     assert_eq!(federated.len(), 1);
     assert!(federated[0].contains("does not exist"), "{federated:?}");
 }
+
+/// Given a type URL with another prefix; then the cache keeps it, and the usual one if the server returns to that (D8).
+#[test]
+fn c61_type_url_is_kept_as_received() {
+    let unusual = "example.com/envoy.config.cluster.v3.Cluster";
+    let (mut played, _) = Played::watching_clusters(&["a"]);
+    for (version, url) in [
+        ("1", unusual),
+        ("2", ResourceType::CLUSTER.type_url()),
+        ("3", unusual),
+    ] {
+        // The second time, the bytes are those in the cache.
+        let resource = Any {
+            type_url: url.to_owned(),
+            ..cluster("a", "")
+        };
+        played.respond(&ResourceType::CLUSTER, version, version, vec![resource]);
+        let cached = played.client.cached(&ResourceType::CLUSTER, "a").unwrap();
+        assert_eq!(cached.type_url(&ResourceType::CLUSTER), Some(url));
+        assert_eq!(played.request().error_detail, None);
+    }
+    assert_eq!(played.events(), ["a: changed"]);
+}

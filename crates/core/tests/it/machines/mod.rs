@@ -23,6 +23,8 @@ enum Op {
     Assignment(usize, Option<usize>),
     Watch(bool, usize),
     Unwatch(bool, usize),
+    /// Unwatched, and watched again: before a request is written, or while it is in flight.
+    Rewatch(bool, usize, bool),
     Pass(u64),
     Break,
     Stall,
@@ -38,6 +40,8 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (0..4usize, content()).prop_map(|(name, content)| Op::Assignment(name, content)),
         5 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Watch(is_cluster, name)),
         3 => (prop::bool::ANY, 0..=WHOLE).prop_map(|(is_cluster, name)| Op::Unwatch(is_cluster, name)),
+        2 => (prop::bool::ANY, 0..=WHOLE, prop::bool::ANY)
+            .prop_map(|(is_cluster, name, is_sent)| Op::Rewatch(is_cluster, name, is_sent)),
         4 => (0..20_000u64).prop_map(Op::Pass),
         1 => Just(Op::Break),
         1 => Just(Op::Stall),
@@ -62,6 +66,15 @@ fn play_by(protocol: Protocol, version: ApiVersion, ops: impl IntoIterator<Item 
             Op::Assignment(number, new) => pair.change(false, number, new),
             Op::Watch(is_cluster, number) => pair.watch(is_cluster, number),
             Op::Unwatch(is_cluster, number) => pair.unwatch(is_cluster, number),
+            Op::Rewatch(is_cluster, number, is_sent) => {
+                if pair.is_watched(is_cluster, number) {
+                    pair.unwatch(is_cluster, number);
+                    if is_sent {
+                        pair.drive();
+                    }
+                    pair.watch(is_cluster, number);
+                }
+            }
             Op::Pass(ms) => pair.pass(Duration::from_millis(ms)),
             Op::Break => pair.close("broken"),
             Op::Stall => pair.stalled = !pair.stalled,

@@ -183,6 +183,11 @@ impl Pair {
         *self.watched.entry((resource_type, name)).or_default() += 1;
     }
 
+    pub(super) fn is_watched(&self, is_cluster: bool, number: usize) -> bool {
+        let key = (resource_type(is_cluster), name(is_cluster, number));
+        self.watched.contains_key(&key)
+    }
+
     pub(super) fn unwatch(&mut self, is_cluster: bool, number: usize) {
         let key = (resource_type(is_cluster), name(is_cluster, number));
         if let Some(watchers) = self.watched.get_mut(&key) {

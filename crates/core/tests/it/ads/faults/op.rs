@@ -30,6 +30,8 @@ pub(super) enum Body {
 pub(super) enum Op {
     Watch(usize),
     Unwatch(usize),
+    /// Unwatched, and watched again before a request is written.
+    Rewatch(usize),
     /// The first or the second server connects, if the client asked for it.
     Opened(usize),
     Closed(usize),
@@ -66,6 +68,7 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         3 => name.clone().prop_map(Op::Watch),
         1 => name.clone().prop_map(Op::Unwatch),
+        1 => name.clone().prop_map(Op::Rewatch),
         4 => server.clone().prop_map(Op::Opened),
         2 => server.clone().prop_map(Op::Closed),
         6 => (server.clone(), resources).prop_map(|(server, of)| Op::Responds(server, of)),
