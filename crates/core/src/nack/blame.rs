@@ -1,4 +1,4 @@
-//! What a NACK is about, as far as its text and the response show.
+//! Blame: the subject of a NACK, as far as its text and the response show.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -66,7 +66,7 @@ impl Blame {
             .extend(good.iter().map(|one| Arc::clone(one.name())));
     }
 
-    /// Names of what is shown to be rejected.
+    /// Names of the resources and removals that are shown to be rejected.
     pub(crate) fn names(&self) -> BTreeSet<Arc<str>> {
         let bad = self.bad.iter().map(|one| one.name());
         bad.chain(&self.kept).cloned().collect()

@@ -26,11 +26,14 @@
 //! - At most one response per type is outstanding, except for names that the client subscribes to meanwhile; those
 //!   are sent at once (S-16, S-44).
 //! - `error_detail` alone decides whether a request is a NACK; the nonce alone decides staleness.
-//! - NACKed content is not sent again until it changes (S-17, S-46). A SotW full state, which is sent again for other
-//!   resources, carries the content that the client accepted before in its place (S-80), or nothing if there is none.
+//! - What a client has not accepted is never reported as accepted. The rest of a NACKed response is sent again, since
+//!   only some clients use it; if the NACK names nothing, in parts, until the invalid resources are found.
+//! - Content that a NACK or this search has shown to be invalid is not sent again until it changes (S-17, S-46). A SotW
+//!   full state, which is sent again for other resources, carries the content that the client accepted before in its
+//!   place (S-80), or nothing if there is none.
 //!   One exception: a client reconnects with an unknown version, and NACKs a resource in the first response. It may
 //!   use an earlier copy, which leaving the resource out would remove. (On reconnect a client does not report which
-//!   resources it applied from NACKed responses, so the server cannot know.)
+//!   resources it applied from NACKed responses, so the server cannot know.) Its other resources are not sent again.
 //! - A client keeps what it acknowledged until that is removed here.
 //! - A resource is sent after its dependencies are accepted, and removed after nothing at the client refers to it.
 //!   Both waits are bounded in time (S-51 … S-55).

@@ -53,3 +53,42 @@ impl History {
         newest_first.find(|state| state.version() == *version)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use oxds_types::ResourceType;
+
+    use crate::snapshot::{ChangeSet, Limits, Resource, Snapshot};
+
+    const CDS: ResourceType = ResourceType::CLUSTER;
+
+    /// Returns which of the states after each of these changes are known at the end. A change replaces so many resources.
+    fn known(limits: Limits, changes: &[usize]) -> Vec<bool> {
+        let mut snapshot = Snapshot::with_limits(limits);
+        let mut versions = Vec::new();
+        for (round, count) in changes.iter().enumerate() {
+            let resources = (0..*count).map(|n| {
+                let content = format!("{n} {round}");
+                Resource::new(CDS, format!("{n}"), content.as_bytes())
+            });
+            let changes = resources.fold(ChangeSet::default(), ChangeSet::put);
+            snapshot = snapshot.apply(changes).0;
+            versions.push(snapshot.of_type(&CDS).collection().version());
+        }
+        let last = snapshot.of_type(&CDS);
+        let is_known = |version: oxds_types::Version| last.at_version(version.as_str()).is_some();
+        versions.into_iter().map(is_known).collect()
+    }
+
+    #[test]
+    fn b4_history_is_bounded_by_states_and_by_replaced_resources() {
+        let limits = Limits {
+            history: 2,
+            history_names: 5,
+            ..Limits::default()
+        };
+        assert_eq!(known(limits, &[1, 1, 1, 1]), [false, true, true, false]);
+        assert_eq!(known(limits, &[1, 4, 2]), [false, true, false]);
+        assert_eq!(known(limits, &[1, 6]), [false, false]);
+    }
+}

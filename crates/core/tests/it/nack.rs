@@ -252,7 +252,7 @@ fn a2_suspect_that_changes_is_not_blamed() {
 /// Given clients that are not sent suspects again (polls), and more suspects than are kept by name: an ACK of something
 /// else does not make them accepted.
 #[test]
-fn a5_what_was_nacked_is_never_in_sync() {
+fn a5_nacked_content_is_never_in_sync() {
     let texts: Vec<String> = (0..40).map(|n| format!("N{n:02}=1")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     for (max_nacked, isolate) in [(100, false), (3, true), (3, false)] {

@@ -390,8 +390,12 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceT
             }
         }
     }
-    // SotW, on a new stream: which resources the client has is unknown.
-    let is_known = !client.is_sotw() || begun.contains(&ResourceType::CLUSTER);
+    // SotW, on a new stream: which resources the client has is known if the version that it reports is.
+    let served = sent_from.of_type(&ResourceType::CLUSTER);
+    let version = client.version(&ResourceType::CLUSTER);
+    let is_known = !client.is_sotw()
+        || begun.contains(&ResourceType::CLUSTER)
+        || served.at_version(version).is_some();
     if resource_type == ResourceType::CLUSTER && is_known {
         for (route, text) in client.texts(&ResourceType::ROUTE) {
             let stays = match sent_from.get(&ResourceType::ROUTE, route) {

@@ -172,6 +172,11 @@ impl Model {
         self.style == Style::Envoy && resource_type.all_resources_required_in_sotw()
     }
 
+    /// SotW: the version that the client reports on a new stream.
+    pub(crate) fn version(&self, resource_type: &ResourceType) -> &str {
+        &self.resource_types[resource_type].version
+    }
+
     /// Whether the server can neither send the type whole, nor leave NACKed content out.
     pub(crate) fn is_stuck(&self, resource_type: &ResourceType) -> bool {
         self.rejects == Rejects::AsEnvoy
