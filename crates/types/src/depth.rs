@@ -1,7 +1,7 @@
 //! The depth to which messages may nest, the same in every format and on every path into the process.
 //!
-//! The decoders of protobuf stop at 100 levels (C++, Java and `prost` alike), but they count anew in the bytes of each
-//! `Any`. Whoever opens an `Any` inside an `Any` has no limit from them. Here the content of an `Any` counts on from the
+//! The decoders of protobuf stop at 100 levels (C++, Java and `prost` alike), but they start a new count in the bytes of each
+//! `Any`. They set no limit for code that opens an `Any` inside an `Any`. Here the content of an `Any` counts on from the
 //! `Any`: a resource that passes can be decoded, validated, translated and printed on an ordinary stack.
 //!
 //! | | levels |

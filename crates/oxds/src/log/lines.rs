@@ -1,6 +1,6 @@
 //! The way of lines to stderr: a bounded queue, and a thread that writes.
 //!
-//! Whoever reads stderr may be slow, or gone, and the disk behind it may be full. None of this may delay or end the service, so
+//! The reader of stderr may be slow, or gone, and the disk behind it may be full. None of this may delay or end the service, so
 //! nothing but the thread ever waits for stderr. Lines that do not fit into the queue, or that cannot be written, are lost
 //! and counted.
 

@@ -1,4 +1,4 @@
-//! Sizes of what clients send: checked before it is decoded, and estimated for as long as it is kept (S-60).
+//! Sizes of requests: checked before the request is decoded, and estimated for as long as its content is kept (S-60).
 
 use envoy_types::pb::google::protobuf::{Struct, Value, value};
 use oxds_core::session::{Interest, Session};

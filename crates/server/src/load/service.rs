@@ -97,7 +97,7 @@ struct LoadStream {
     /// The time by which the first request must arrive.
     deadline: Instant,
     sent: Option<ReportRequest>,
-    /// What the node costs.
+    /// Bytes of the node.
     share: Share,
     _registration: OtherRegistration,
     ended: bool,

@@ -84,7 +84,7 @@ pub(crate) struct Budgets {
     server: Arc<Budget>,
 }
 
-/// What one call keeps. Dropped, it gives everything back.
+/// Bytes that one call keeps. A dropped share returns them to its budgets.
 #[derive(Debug)]
 pub(crate) struct Share {
     state: Arc<ShareState>,

@@ -1,4 +1,4 @@
-//! Which clients may read the state of other clients over CSDS.
+//! Access to the state of other clients over CSDS.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What a team meets that comes from buf: its names and keys, links, limits of output, imports.
+//! A team that comes from buf: names and keys of buf, links, limits of output, imports.
 
 use std::fs;
 use std::path::Path;

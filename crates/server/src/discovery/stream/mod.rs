@@ -53,7 +53,7 @@ pub(crate) struct Stream {
     observer: CallObserver,
     /// Error of a hook or of a limit, which ends the stream.
     failure: Option<CallError>,
-    /// What the stream keeps, against the budgets of its connection and the server.
+    /// Bytes that the stream keeps, against the budgets of its connection and the server.
     share: Share,
     /// Bytes of NACK texts by resource type.
     nack_bytes: BTreeMap<ResourceType, usize>,

@@ -1,6 +1,6 @@
 //! Threads that read and decode files.
 //!
-//! A read may block for ever (a dead network mount), and a large file takes seconds to decode. So files are read on threads of
+//! A read may block without end (a dead network mount), and a large file takes seconds to decode. So files are read on threads of
 //! their own, which the runtime does not wait for, and no read delays another one.
 
 use std::collections::{BTreeSet, VecDeque};

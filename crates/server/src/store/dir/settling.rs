@@ -25,7 +25,7 @@ use crate::store::documents::DocumentId;
 use crate::store::finding::{Finding, Severity};
 
 /// The time without a write after which a file is read although its writer has not closed it. Programs exist that keep
-/// files open for ever; a copy over a slow network pauses for less.
+/// files open without end; a copy over a slow network pauses for less.
 const OPEN_STILL: Duration = Duration::from_secs(3);
 /// The longest time for which a writer that never pauses delays a change that loses nothing.
 const OPEN_MAX: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ const CLOSED_STILL: Duration = Duration::from_millis(500);
 /// resolution of times on most network file systems.
 const POLLED_STILL: Duration = Duration::from_secs(1);
 
-/// What is known about the program that writes a file.
+/// The known state of the program that writes a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Writer {
     /// Nothing: the change was found by a poll, for example.
@@ -43,9 +43,9 @@ pub(super) enum Writer {
     Unknown,
     /// An event that does not concern the writer.
     Unchanged,
-    /// It has written, and did not close the file yet.
+    /// The program has written, and did not close the file yet.
     Open,
-    /// It closed the file.
+    /// The program closed the file.
     Closed,
     /// The file was replaced by a rename, so its content is complete.
     Replaced,

@@ -1,4 +1,4 @@
-//! Walks over the folder, each on a thread of its own, because a walk may block for ever.
+//! Walks over the folder, each on a thread of its own, because a walk may block without end.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;

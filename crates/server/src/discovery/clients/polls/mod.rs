@@ -76,7 +76,7 @@ pub(crate) struct ClientPoll<'a> {
 #[derive(Debug)]
 pub(crate) struct PollClients {
     config: Arc<Config>,
-    /// Nobody's connection owns a poll client, so it counts against the budget of the server.
+    /// No connection owns a poll client, so it counts against the budget of the server.
     budget: Arc<Budget>,
     clients: Mutex<PollEntries>,
 }
@@ -98,7 +98,7 @@ pub(super) struct PollClient {
     /// View of the node, which `sessions` have seen.
     view: Arc<View>,
     sessions: BTreeMap<SessionKey, PollSession>,
-    /// What node and subscriptions cost.
+    /// Bytes of the node and the subscriptions.
     share: Share,
     /// Whether the budget has no room for the client. It is answered, and then removed.
     is_over_budget: bool,
