@@ -12,7 +12,6 @@
 
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-use crate::error::Reason;
 use crate::path::{FieldPath, Step};
 use crate::schema::{self, Message, Shape, Type, WellKnown};
 
@@ -39,11 +38,9 @@ impl TooDeep {
             .for_each(|step| path.push(step));
     }
 
-    /// Returns the reason for findings.
-    pub(crate) fn reason() -> Reason {
-        Reason::TooLarge(format!(
-            "messages are nested more than {MAX_DEPTH} levels deep"
-        ))
+    /// Returns the limit, as findings state it.
+    pub(crate) fn limit() -> String {
+        format!("messages are nested more than {MAX_DEPTH} levels deep")
     }
 }
 
@@ -51,7 +48,7 @@ impl std::fmt::Display for TooDeep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut path = FieldPath::default();
         self.clone().extend(&mut path);
-        write!(f, "{path}: {}", Self::reason())
+        write!(f, "{path}: {}", Self::limit())
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::ResourceType;
+use crate::depth::TooDeep;
 use crate::text::{Escaping, clip};
 use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
@@ -109,6 +110,11 @@ impl From<BrokenRule> for Reason {
 }
 
 impl Reason {
+    /// Returns the reason for messages that nest too deep.
+    pub(crate) fn too_deep() -> Reason {
+        Reason::TooLarge(TooDeep::limit())
+    }
+
     /// Cuts the parts of the reason that come from the file.
     pub(crate) fn clipped(self) -> Reason {
         match self {

@@ -19,7 +19,7 @@ use super::tree::{MessageSeed, TYPE, find_type, typed_rest, unknown_field};
 use super::value::Buffered;
 use super::walk::Context;
 use crate::Position;
-use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, TooDeep, brackets};
+use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets};
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Message};
@@ -38,7 +38,7 @@ fn max_replayed(bytes: usize) -> usize {
 /// Reads a JSON document.
 pub(super) fn read_json(text: &str, context: Context<'_>) -> ReadResult {
     if brackets(text.as_bytes()) > MAX_BRACKETS {
-        return Err((TooDeep::reason(), None));
+        return Err((Reason::too_deep(), None));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
@@ -348,7 +348,7 @@ fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'
     if let Err(deep) = depth::measure(schema, &value, MAX_DEPTH) {
         let mut path = walk.path();
         deep.extend(&mut path);
-        walk.note_at(path, TooDeep::reason());
+        walk.note_at(path, Reason::too_deep());
     }
     Draft::new(schema, &message, Bytes::from(value))
 }

@@ -101,7 +101,7 @@ fn from_json<T: Message + Default>(
 ) -> Result<T, String> {
     let levels = brackets(text);
     if levels > MAX_BRACKETS {
-        return Err(TooDeep::reason().to_string());
+        return Err(TooDeep::limit());
     }
     let descriptor = pool.get_message_by_name(name);
     let descriptor = descriptor.ok_or_else(|| name.to_owned())?;

@@ -12,7 +12,7 @@ use prost_reflect::{DynamicMessage, Value};
 use super::canonical;
 use super::resource::{Draft, Options, RESPONSE, ReadResult, WRAPPER, duration};
 use super::walk::Context;
-use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, TooDeep, brackets};
+use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets};
 use crate::discovery;
 use crate::error::{self, Reason};
 use crate::path::{FieldPath, Step, key_text};
@@ -49,7 +49,7 @@ impl Carried<'_> {
                 level: self.level + 1,
                 ..self
             }),
-            false => Err(TooDeep::reason()),
+            false => Err(Reason::too_deep()),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Carried<'_> {
 /// Reads a file in text format.
 pub(super) fn read_text(text: &str, context: Context<'_>) -> ReadResult {
     if brackets(text.as_bytes()) > MAX_BRACKETS {
-        return Err((TooDeep::reason(), None));
+        return Err((Reason::too_deep(), None));
     }
     let schema = find(text_message(text))?;
     // Only the descriptors of v2 know the content of a v2 `Any`.

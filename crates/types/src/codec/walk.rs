@@ -58,7 +58,7 @@ impl Walk {
         inner: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
         if self.depth.get() >= MAX_DEPTH {
-            return Err(self.stop(TooDeep::reason()));
+            return Err(self.stop(Reason::too_deep()));
         }
         self.depth.set(self.depth.get() + 1);
         let value = inner()?;
@@ -102,8 +102,8 @@ impl Walk {
     pub(super) fn stop_too_deep(&self, mut path: FieldPath, deep: TooDeep) -> Reason {
         deep.extend(&mut path);
         *self.path.borrow_mut() = path;
-        *self.stopped.borrow_mut() = Some(TooDeep::reason());
-        TooDeep::reason()
+        *self.stopped.borrow_mut() = Some(Reason::too_deep());
+        Reason::too_deep()
     }
 
     pub(super) fn path(&self) -> FieldPath {

@@ -42,7 +42,7 @@ pub fn validate(message: &DynamicMessage) -> Vec<Violation> {
         deep.extend(&mut path);
         violations.push(Violation {
             path: path.to_string(),
-            rule: TooDeep::reason().to_string(),
+            rule: TooDeep::limit(),
             value: String::new(),
         });
         return violations;

@@ -112,7 +112,7 @@ impl Rewriter<'_, '_> {
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
         if self.depth > MAX_DEPTH {
-            let limit = TooDeep::reason().to_string();
+            let limit = TooDeep::limit();
             self.note(Incompatibility::Malformed(limit));
             return Ok(());
         }
