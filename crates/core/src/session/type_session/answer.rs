@@ -116,11 +116,11 @@ impl TypeSession {
             self.accept(now, content, &names, config);
         } else if leaves_out && (isolates || blame.suspects.is_empty()) {
             // Suspects follow in the rounds of isolation; with them, a full state repeats its removals.
-            if !self.is_whole_state() {
+            if blame.suspects.is_empty() || !self.is_whole_state() {
+                if self.is_whole_state() {
+                    self.client.rewind();
+                }
                 self.send_again(blame.rest);
-            } else if blame.suspects.is_empty() {
-                self.client.rewind();
-                self.pending.answer = true;
             }
         }
         self.record.nacks += 1;
@@ -225,12 +225,15 @@ impl TypeSession {
 
     /// Makes names due again.
     fn send_again(&mut self, names: impl IntoIterator<Item = Arc<str>>) {
+        let is_wildcard = self.client.is_wildcard();
         if self.is_whole_state() {
             self.pending.answer = true;
-            return;
+            if is_wildcard {
+                return;
+            }
         }
         for name in names {
-            if !self.client.is_wildcard() {
+            if !is_wildcard {
                 self.client.ask_again(&name);
             }
             self.pending.add(&name);

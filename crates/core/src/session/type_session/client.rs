@@ -436,6 +436,16 @@ impl ClientState {
         held.map(|(name, held)| (name, &mut held.timer))
     }
 
+    /// NACKed content that a full state carries: it is tested again, or the client subscribed to it again.
+    pub(crate) fn sent_again<'a>(
+        &'a self,
+        current: &'a ResourceSet,
+    ) -> impl Iterator<Item = &'a Arc<Resource>> {
+        let again = self.nacked.iter().filter(|(_, state)| state.superseded);
+        let again = again.map(|(name, state)| (current.get(name), state));
+        again.filter_map(|(resource, state)| resource.filter(|_| state.is_of(resource)))
+    }
+
     /// A full state is sent: NACKed names of which it has other content may be in use by the time it is answered.
     pub(crate) fn supersede_nacked(&mut self, current: &ResourceSet) {
         for (name, nacked) in &mut self.nacked {

@@ -306,7 +306,10 @@ impl TypeSession {
             return None;
         }
         items.retain(|item| item.is_news());
+        let mut assignments = plan.assignments;
         if is_whole {
+            // S-54: the assignments that were sent with the NACKed response came before their clusters.
+            assignments.extend(context.assignments(self.client.sent_again(&to)));
             self.client.supersede_nacked(&to);
         }
         self.note_items(step.is_some(), &items);
@@ -320,7 +323,6 @@ impl TypeSession {
                 extra: items,
             },
         };
-        let mut assignments = plan.assignments;
         assignments.extend(content.changed_assignments(&self.context));
         Some(Draft {
             response,

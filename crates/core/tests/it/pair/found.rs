@@ -3,7 +3,10 @@
 use oxds_core::snapshot::Protocol;
 
 use super::{TIGHT, run, script::script};
-use crate::support::{link::Link, model::Style};
+use crate::support::{
+    link::Link,
+    model::{Rejects, Style},
+};
 
 /// Plays a script with an Envoy client on an aggregated stream whose order is checked.
 fn ordered(protocol: Protocol, text: &str) {
@@ -17,6 +20,17 @@ fn resource_that_returns_may_be_nacked_again() {
     let ops = "Reconnect 0 0; Pass 0; C2=bad; -C2; Pass 0; C2=bad; -C0";
     let link = Link::new(Style::Envoy, Protocol::Sotw, false, false);
     run(link, &script(ops), true);
+}
+
+/// The client has E2 when it gets C1, which needs E2, together with C0, for which it rejects the response as a whole.
+#[test]
+fn a2_s54_assignment_of_an_isolated_cluster_is_sent_again() {
+    let ops = "C0=0>E2; E2=0; Reconnect 0 0 0 0; Pass 0; C0=broken C1=0>E2";
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut link = Link::new(Style::Envoy, protocol, true, false);
+        link.client.rejects = Rejects::AsEnvoy;
+        run(link, &script(ops), true);
+    }
 }
 
 /// The removal of C3 is held when C3 comes back in a version that the client NACKs. The client has the held copy,
