@@ -101,10 +101,13 @@ impl<'a> Rpc<'a> {
         mut request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Status> {
         make_absolute(request.uri_mut(), &self.shared.authority)?;
-        request.headers_mut().entry(USER_AGENT).or_insert(AGENT);
+        let adds_agent = !request.headers().contains_key(USER_AGENT);
         let mut retries = 0;
         while retries <= MAX_TRANSPARENT_RETRIES {
             let picked = self.pick(&mut request).await?;
+            if adds_agent {
+                request.headers_mut().insert(USER_AGENT, AGENT);
+            }
             self.recorder.attempt(picked.in_flight, picked.load);
             if !self.deadline.write(request.headers_mut()) {
                 return Err(status::deadline_exceeded("choosing a backend"));
@@ -120,6 +123,10 @@ impl<'a> Rpc<'a> {
                     replayed(&error, replay)?
                 }
             };
+            if adds_agent {
+                // gRFC A28: routes do not see the user agent of the transport, also at a retry (C-226).
+                request.headers_mut().remove(USER_AGENT);
+            }
         }
         Err(Status::unavailable(
             "the backends keep refusing the request unprocessed",

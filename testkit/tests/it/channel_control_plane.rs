@@ -44,6 +44,32 @@ async fn c233_the_deadline_holds_while_the_control_plane_is_silent() {
     );
 }
 
+/// given a route for calls with a user agent / when the application sets none / then the route does not match, because the one
+/// that the channel adds is not visible; one of the application is (D5).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c226_own_user_agent_is_invisible_to_routes() {
+    let [a, b] = backends().await;
+    let with_agent = "{ prefix: \"\", headers: [ { name: user-agent, present_match: true } ] }";
+    let yaml = Yaml::default()
+        .service(&[
+            (with_agent, "{ cluster: a }"),
+            ("{ prefix: \"\" }", "{ cluster: b }"),
+        ])
+        .cluster("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])])
+        .cluster("b", &[("here", 1, 0, &[(b.address(), "HEALTHY")])]);
+    let control_plane = ControlPlane::start(yaml.as_str());
+    let channel = control_plane.channel();
+    assert_eq!(call_once(&channel).await.unwrap(), b.address());
+    let mut what = Call {
+        timeout: Some(SOON),
+        ..Call::default()
+    };
+    let agent = http::HeaderValue::from_static("app/1");
+    what.headers.insert(http::header::USER_AGENT, agent);
+    let (_, picked) = call(&channel, what).await.unwrap();
+    assert_eq!(picked.unwrap().address, a.address());
+}
+
 /// given a channel that is dropped after a call / when its target is opened again at once, time after time / then each channel is
 /// served at once: no name waits for the resource timeout of 15 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
