@@ -96,21 +96,7 @@ impl Tried {
                     self.client.unwatch(&ResourceType::CLUSTER, NAMES[*name]);
                 }
             }
-            // Until a request is written, the resource stays.
-            Op::Rewatch(name) => {
-                if self.watched[*name] > 0 {
-                    let watchers = 0..self.watched[*name];
-                    for _ in watchers.clone() {
-                        self.client.unwatch(&ResourceType::CLUSTER, NAMES[*name]);
-                    }
-                    let name = Arc::from(NAMES[*name]);
-                    for _ in watchers {
-                        let authority = AuthorityId::default();
-                        let cached = self.client.watch(authority, &ResourceType::CLUSTER, &name);
-                        cached.iter().for_each(explained);
-                    }
-                }
-            }
+            Op::Rewatch(name) => self.rewatch(*name),
             Op::Opened(server) => {
                 if std::mem::take(&mut self.opening[*server]) {
                     self.open[*server] = true;
@@ -163,6 +149,20 @@ impl Tried {
         }
         self.settle();
         self.compare(may_drop, op);
+    }
+
+    /// Until a request is written, the resource stays.
+    fn rewatch(&mut self, name: usize) {
+        let watchers = 0..self.watched[name];
+        for _ in watchers.clone() {
+            self.client.unwatch(&ResourceType::CLUSTER, NAMES[name]);
+        }
+        let name = Arc::from(NAMES[name]);
+        for _ in watchers {
+            let authority = AuthorityId::default();
+            let cached = self.client.watch(authority, &ResourceType::CLUSTER, &name);
+            cached.iter().for_each(explained);
+        }
     }
 
     fn close(&mut self, server: usize) {
