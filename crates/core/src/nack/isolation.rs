@@ -10,10 +10,13 @@
 //!      ▲                                  │ next_round: the first half; or, if there is none,  │ NACK without a name:
 //!      │ nothing is left                  ▼             all of `untested`                      │ the part is guilty,
 //!      │                                testing ───────────────────────────────────────────────┘ the rest untested
-//!      └──────────────────────────────────┴─▶ ACK: the part is good. One guilty left: it is bad
+//!      └──────────────────────────────────┴─▶ ACK: the part is good. NACK of one alone: it is bad
 //! ```
 //!
-//! One bad resource among n is found after at most log2(n) rounds, and one more brings the rest: each round halves
+//! Only the NACK of a response with one suspect shows that it is bad. That all others were accepted does not: Envoy accepts
+//! the repetition of a secret that it rejected, since it compares hashes before it loads files.
+//!
+//! One bad resource among n is found, and the rest is sent, after at most log2(n) + 1 rounds: each round halves
 //! `guilty`. After [`MAX_FOUND`] bad resources the search ends: a client that rejects everything would be sent each
 //! resource about log2(n) times.
 
@@ -85,11 +88,10 @@ impl Isolation {
         self.end_if_empty();
     }
 
-    /// The client accepted a response: the suspects for which `is_open` is false are good. Returns the bad one, if it
-    /// is the only one that is left of the guilty.
-    pub(crate) fn accept(&mut self, is_open: impl Fn(&str) -> bool) -> Option<Arc<str>> {
-        let has_changed = self.remove(is_open);
-        has_changed.then(|| self.find()).flatten()
+    /// The client accepted a response: the suspects for which `is_open` is false are good.
+    pub(crate) fn accept(&mut self, is_open: impl Fn(&str) -> bool) {
+        self.remove(is_open);
+        self.end_if_empty();
     }
 
     /// Starts the next round, once the client has answered the one before. Returns the suspects to send. `is_due`: a
@@ -155,7 +157,7 @@ mod tests {
             assert!(!part.is_empty() && rounds < 100_000);
             rounds += 1;
             if part.is_disjoint(bad) {
-                found.extend(isolation.accept(|name| !part.contains(name)));
+                isolation.accept(|name| !part.contains(name));
             } else {
                 found.extend(isolation.suspect(part));
             }
@@ -174,6 +176,19 @@ mod tests {
                 assert!(rounds <= most, "{rounds} rounds for {count}");
             }
         }
+    }
+
+    /// Given a client that accepts at the repetition what it rejected before, then no resource is blamed.
+    #[test]
+    fn a6_accepted_repetition_blames_no_other() {
+        let mut isolation = Isolation::default();
+        assert_eq!(isolation.suspect(names(3)), None);
+        for _ in 0..2 {
+            let part = isolation.next_round(|_| false);
+            assert!(!part.is_empty());
+            isolation.accept(|name| !part.contains(name));
+        }
+        assert!(isolation.is_empty());
     }
 
     #[test]
@@ -199,7 +214,7 @@ mod tests {
         isolation.suspect(names(2));
         isolation.retain(|name| name != "00001");
         assert_eq!(isolation.next_round(|_| false), names(1));
-        assert_eq!(isolation.accept(|_| false), None);
+        isolation.accept(|_| false);
         assert!(isolation.is_empty());
     }
 
@@ -214,6 +229,5 @@ mod tests {
             3,
             "all that are left"
         );
-        assert_eq!(isolation.accept(|_| false), None);
     }
 }

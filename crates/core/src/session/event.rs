@@ -34,13 +34,6 @@ pub enum Event {
         /// Number of resources of which at least one is invalid. They are sent again in parts.
         suspects: usize,
     },
-    /// Of the suspects of a NACK, this one is invalid: the client accepted all others of a response that it NACKed.
-    Isolated {
-        /// Resource type.
-        resource_type: ResourceType,
-        /// Name of the resource.
-        name: Arc<str>,
-    },
     /// A request carried the nonce of no outstanding response: only its subscription counts (S-15, S-47).
     StaleNonce(ResourceType),
     /// The client subscribed to a type that the server does not know. It is answered with no resources (S-59).

@@ -204,7 +204,6 @@ fn isolates(stream: &mut Stream, world: &World, resource_type: &ResourceType, ba
         assert_eq!(status.nacked.is_some(), is_bad);
     }
     let found = stream.events().into_iter().filter_map(|event| match event {
-        Event::Isolated { name, .. } => Some(vec![name]),
         Event::Nacked { resources, .. } => Some(resources),
         _ => None,
     });

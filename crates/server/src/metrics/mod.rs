@@ -130,7 +130,7 @@ impl Metrics {
                 self.unknown_types.inc();
                 return;
             }
-            Event::Watched(..) | Event::Unwatched(..) | Event::Isolated { .. } => return,
+            Event::Watched(..) | Event::Unwatched(..) => return,
         };
         family.get_or_create(&self.by_type(resource_type)).inc();
     }

@@ -15,7 +15,6 @@ const LINES: u32 = 100;
 pub(crate) enum ClientLine {
     Identified,
     Nacked,
-    Isolated,
     UnknownType,
     HeldTooLong,
     SecretsDenied,
@@ -24,7 +23,7 @@ pub(crate) enum ClientLine {
 
 /// Counters of the lines that clients caused.
 #[derive(Debug, Default)]
-pub(crate) struct ClientLog([Mutex<Lines>; 7]);
+pub(crate) struct ClientLog([Mutex<Lines>; 6]);
 
 /// The lines of one sort.
 #[derive(Debug, Default)]

@@ -81,15 +81,11 @@ impl TypeSession {
         self.accept(now, answered.content, &BTreeSet::new(), config);
         let resource_type = self.context.resource_type.clone();
         events.push_back(Event::Acked {
-            resource_type: resource_type.clone(),
+            resource_type,
             version: answered.version,
             after: now - answered.sent_at,
         });
-        let found = self.client.isolate_accepted().into_iter();
-        events.extend(found.map(|name| Event::Isolated {
-            resource_type: resource_type.clone(),
-            name,
-        }));
+        self.client.isolate_accepted();
     }
 
     fn nack(

@@ -578,9 +578,9 @@ impl ClientState {
         round
     }
 
-    /// The client accepted a response. Returns the resource that this shows to be invalid.
-    pub(crate) fn isolate_accepted(&mut self) -> Option<Arc<str>> {
+    /// The client accepted a response.
+    pub(crate) fn isolate_accepted(&mut self) {
         let nacked = &self.nacked;
-        self.isolation.accept(|name| nacked.contains_key(name))
+        self.isolation.accept(|name| nacked.contains_key(name));
     }
 }

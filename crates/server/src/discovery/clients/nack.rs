@@ -16,17 +16,13 @@ pub(crate) struct ReportedNack {
 impl ReportedNack {
     /// Returns the resources that an event shows to be rejected, in the version that was sent last.
     pub(crate) fn of_event(session: &Session, event: &Event) -> Vec<Self> {
-        let (resource_type, names) = match event {
-            Event::Nacked {
-                resource_type,
-                resources,
-                ..
-            } => (resource_type, &resources[..]),
-            Event::Isolated {
-                resource_type,
-                name,
-            } => (resource_type, std::slice::from_ref(name)),
-            _ => return Vec::new(),
+        let Event::Nacked {
+            resource_type,
+            resources: names,
+            ..
+        } = event
+        else {
+            return Vec::new();
         };
         let nacks = names.iter().filter_map(|name| {
             let resource = session.resource_status(resource_type, name)?.nacked?;

@@ -163,15 +163,6 @@ fn log(stream: u64, event: &Event, server: &Shared) {
                 warn!(stream, %resource_type, %version, ?resources, suspects, reason, suppressed, "NACK received");
             }
         }
-        Event::Isolated {
-            resource_type,
-            name,
-        } => {
-            let name: &str = name;
-            if let Some(Admitted { suppressed }) = admit(ClientLine::Isolated) {
-                warn!(stream, %resource_type, name, suppressed, "invalid resource found: it was NACKed, and the others of the response were accepted");
-            }
-        }
         Event::StaleNonce(resource_type) => {
             debug!(stream, %resource_type, "stale nonce received");
         }
