@@ -14,6 +14,8 @@ pub(crate) struct News {
     /// SotW: copies that the response repeats, as their removal waits. A text may name them, although the client
     /// accepted them before.
     pub(crate) held: Vec<Arc<Resource>>,
+    /// The client had accepted all resources before.
+    pub(crate) is_repeated: bool,
 }
 
 /// Parts of a NACKed response.
@@ -21,6 +23,8 @@ pub(crate) struct News {
 pub(crate) struct Blame {
     /// Whether the text names something.
     pub(crate) is_named: bool,
+    /// The client had accepted everything before, so that there is no rest.
+    pub(crate) is_repeated: bool,
     /// Invalid resources.
     pub(crate) bad: Vec<Arc<Resource>>,
     /// Resources of which at least one is invalid.
@@ -41,6 +45,7 @@ impl Blame {
         let named: BTreeSet<Box<str>> = named.into_iter().map(Box::from).collect();
         let mut blame = Self {
             is_named: !named.is_empty(),
+            is_repeated: news.is_repeated,
             ..Self::default()
         };
         match news.resources.len() {
@@ -48,6 +53,9 @@ impl Blame {
             0 => blame.kept = news.removals,
             1 => (blame.bad, blame.rest) = (news.resources, news.removals),
             _ => (blame.suspects, blame.rest) = (news.resources, news.removals),
+        }
+        if blame.is_repeated {
+            blame.rest.clear();
         }
         blame
     }
@@ -86,7 +94,7 @@ mod tests {
             News {
                 resources: resources.iter().map(resource).collect(),
                 removals: removals.iter().map(|&name| name.into()).collect(),
-                held: Vec::new(),
+                ..News::default()
             },
         );
         let resources = |of: &[Arc<Resource>]| {

@@ -1,7 +1,7 @@
 //! NACKs and what the client has after them: names in the text, the rest of the response, isolation, and what is never
 //! reported as accepted.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use oxds_core::{
     session::{Config, Event, Progress, Scope},
@@ -11,7 +11,7 @@ use oxds_types::ResourceType;
 
 use crate::support::{
     Stream, World,
-    stream::{Reply, name_of},
+    stream::{Reply, name_of, node_with, sotw},
 };
 
 const CDS: ResourceType = ResourceType::CLUSTER;
@@ -328,6 +328,37 @@ fn a5_nacked_removal_is_never_in_sync() {
             world.set(&CDS, &["A=1", "B=1"]);
             stream.drain(&world);
             assert_eq!(progress(&stream, &world, &CDS), Progress::Synced);
+        }
+    }
+}
+
+/// Given a response that repeats accepted content, when the client NACKs it, then nothing is sent again: to repeat the
+/// rest would be answered in the same way, without end.
+#[test]
+fn a2_nack_of_repeated_content_is_not_answered() {
+    for text in ["A: port in use", "out of memory"] {
+        let world = World::of(&CDS, &["A=1@4", "B=1"]);
+        let mut sotw_stream = Stream::sotw();
+        let mut request = sotw(&CDS, &[]);
+        request.node = node_with(&[
+            "xds.config.supports-resource-ttl",
+            "xds.config.resource-in-sotw",
+        ]);
+        sotw_stream.will_ask(&CDS, &[]);
+        sotw_stream.send(request);
+        sotw_stream.take(&world);
+        // The heartbeat is the full state.
+        sotw_stream.pass(Duration::from_secs(2));
+        let mut delta_stream = Stream::delta();
+        delta_stream.change(&CDS, &[], &[]);
+        delta_stream.drain(&world);
+        delta_stream.change(&CDS, &["*"], &[]);
+        for mut stream in [sotw_stream, delta_stream] {
+            let again = stream.reply(&world);
+            assert_eq!(again.resources.len(), 2);
+            stream.nack(&again, text);
+            stream.silent(&world);
+            assert_eq!(progress(&stream, &world, &CDS), Progress::Nacked);
         }
     }
 }

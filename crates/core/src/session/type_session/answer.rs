@@ -126,7 +126,7 @@ impl TypeSession {
             version: nack.version,
             reason: nack.reason,
             resources: names.into_iter().collect(),
-            suspects: self.client.isolation().len(),
+            suspects: self.client.isolation.len(),
         }
     }
 
@@ -159,13 +159,13 @@ impl TypeSession {
         let is_new =
             |one: &Arc<Resource>| client.accepted(one.name()) != Some(one) || nacked(one).is_some();
         removals.retain(|name| client.accepted(name).is_some() || !self.resumed.fresh);
-        if !removals.is_empty() || resources.iter().any(is_new) {
-            resources.retain(is_new);
-        }
+        let is_repeated = removals.is_empty() && !resources.iter().any(is_new);
+        resources.retain(|one| is_repeated || is_new(one));
         News {
             resources,
             removals,
             held: held.to_vec(),
+            is_repeated,
         }
     }
 
@@ -184,7 +184,8 @@ impl TypeSession {
         let mut bad = blame.bad.iter();
         let leaves_out = bad.all(|one| is_known(one) && !sent.held.contains(one));
         let fits = self.client.nacked().len() + blame.suspects.len() <= config.max_nacked;
-        let isolates = config.isolate && fits && blame.suspects.iter().all(is_known);
+        let can_isolate = config.isolate && fits && !blame.is_repeated;
+        let isolates = can_isolate && blame.suspects.iter().all(is_known);
         let copies = blame
             .kept
             .iter()
@@ -192,7 +193,7 @@ impl TypeSession {
         let copies: Vec<_> = copies.cloned().collect();
         if copies.len() < blame.kept.len() {
             // The client has them from an earlier stream.
-            self.client.note_unrecorded();
+            self.client.has_unrecorded = true;
         }
         let bad = blame.bad.iter().map(|one| (one, false, true));
         let suspects = blame.suspects.iter().map(|one| (one, false, isolates));

@@ -51,9 +51,9 @@ pub(crate) struct ClientState {
     /// NACKed resources without accepted successors.
     nacked: BTreeMap<Arc<str>, NackedState>,
     /// Those of them that are suspects, while they are sent again in parts.
-    isolation: Isolation,
+    pub(crate) isolation: Isolation,
     /// The client NACKed more than is kept by name, and has not accepted everything since.
-    has_unrecorded: bool,
+    pub(crate) has_unrecorded: bool,
     /// Resources that the client still has, though they are not in the snapshot any more.
     held: BTreeMap<Arc<str>, HeldRemoval>,
 }
@@ -194,14 +194,6 @@ impl ClientState {
 
     pub(crate) fn nacked(&self) -> &BTreeMap<Arc<str>, NackedState> {
         &self.nacked
-    }
-
-    pub(crate) fn isolation(&self) -> &Isolation {
-        &self.isolation
-    }
-
-    pub(crate) fn has_unrecorded(&self) -> bool {
-        self.has_unrecorded
     }
 
     /// NACKed resources, except suspects that are sent again.
@@ -472,10 +464,10 @@ impl ClientState {
                 ..
             } => {
                 let is_everything = completes && matches!(step, Step::Everything);
-                self.has_unrecorded &= !(is_everything || !context.is_delta());
+                self.has_unrecorded &= context.is_delta() && !is_everything;
                 self.clear_nacked(context, &to, is_everything, bad);
                 if completes {
-                    self.accept_whole(to, bad);
+                    self.accept_whole(to, &step, bad);
                 }
             }
             SentContent::Names(items) => self.subscription.visit(
@@ -508,15 +500,16 @@ impl ClientState {
         });
     }
 
-    fn accept_whole(&mut self, to: Arc<ResourceSet>, bad: &BTreeSet<Arc<str>>) {
+    fn accept_whole(&mut self, to: Arc<ResourceSet>, step: &Step, bad: &BTreeSet<Arc<str>>) {
         if let Some(cursor) = &mut self.cursor {
             cursor.acked = Some(to);
             return;
         }
-        // The client has unsubscribed from the wildcard since: it has the content of the names that stayed.
+        // The client has unsubscribed from the wildcard since: it has the new content of the names that stayed.
         for named in self.subscription.iter_mut() {
             let name = named.name();
-            let is_good = !bad.contains(name) && !self.nacked.contains_key(name);
+            let is_good =
+                step.may_update(name) && !bad.contains(name) && !self.nacked.contains_key(name);
             if let Some(sent) = to.get(name).filter(|_| is_good) {
                 named.set_acked(Some(sent));
             }
@@ -540,11 +533,6 @@ impl ClientState {
             self.nacked.insert(Arc::clone(name), nacked);
         }
         !is_full
-    }
-
-    /// The client NACKed something that is not kept by name.
-    pub(crate) fn note_unrecorded(&mut self) {
-        self.has_unrecorded = true;
     }
 
     /// Updates the search for what is invalid after a NACK. `isolates`: its suspects are sent again.

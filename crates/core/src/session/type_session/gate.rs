@@ -217,7 +217,7 @@ pub(crate) struct Gate {
 impl Gate {
     /// Timer of updates that wait for their dependencies, unless it expired.
     pub(crate) fn blocked(&self) -> Option<HoldTimer> {
-        self.blocked.filter(|timer| !timer.is_expired())
+        self.blocked.filter(|timer| !timer.expired)
     }
 
     pub(crate) fn deadline(&self, hold: Duration) -> Option<Instant> {
@@ -250,7 +250,7 @@ impl Gate {
         peers: &Peers<'_, T>,
     ) -> bool {
         // S-53: the hold is bounded in time, so that a client that never answers is not starved.
-        !self.blocked.is_some_and(HoldTimer::is_expired) && peers.lacking(update).is_some()
+        !self.blocked.is_some_and(|timer| timer.expired) && peers.lacking(update).is_some()
     }
 
     /// Starts the hold timer when updates begin to wait, and stops it when none of them waits.
@@ -283,7 +283,7 @@ pub(crate) fn removal_waits<T: PeerType>(
     // S-53: a hold that expired is not started again, so that a removal is delayed once.
     if let Some(held) = client.held().get(name) {
         let itself = || peers.unsubscribes_itself(resource_type, held);
-        return !held.timer.is_expired() && (has_user() || itself());
+        return !held.timer.expired && (has_user() || itself());
     }
     // After a NACK the client does not have the content that was sent, but may have what was there before.
     let has = match client.nacked().get(name) {
@@ -334,7 +334,7 @@ pub(crate) fn release_removals<T: PeerType>(
     let has_user = |name: &str| peers.user(&context.resource_type, name).is_some();
     let may_go = |(name, held): &(&Arc<str>, &HeldRemoval)| {
         let is_gone = peers.head.collection().get(name).is_none();
-        is_gone && (held.timer.is_expired() || !has_user(name))
+        is_gone && (held.timer.expired || !has_user(name))
     };
     let released = client.held().iter().filter(may_go);
     let released: Vec<Arc<str>> = released.map(|(name, _)| Arc::clone(name)).collect();

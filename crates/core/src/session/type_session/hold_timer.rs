@@ -7,8 +7,8 @@ use crate::{session::Config, time::Instant};
 /// Start of a delay, and whether its time is over.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HoldTimer {
-    since: Instant,
-    expired: bool,
+    pub(crate) since: Instant,
+    pub(crate) expired: bool,
     /// Upper bound, for resources whose TTL is shorter than the configured hold time.
     at_most: Duration,
 }
@@ -24,14 +24,6 @@ impl HoldTimer {
 
     pub(crate) fn at_most(self, at_most: Duration) -> Self {
         Self { at_most, ..self }
-    }
-
-    pub(crate) fn since(self) -> Instant {
-        self.since
-    }
-
-    pub(crate) fn is_expired(self) -> bool {
-        self.expired
     }
 
     /// Updates the timer; returns whether it expired now.
@@ -79,6 +71,6 @@ impl ReconnectTimers {
 
     /// The timer that status pages show, unless it expired.
     pub(crate) fn running(self) -> Option<HoldTimer> {
-        (!self.to_answer.is_expired()).then_some(self.to_answer)
+        (!self.to_answer.expired).then_some(self.to_answer)
     }
 }

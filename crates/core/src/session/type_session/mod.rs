@@ -357,9 +357,9 @@ impl TypeSession {
         // A state that differs only in content that this client is not sent counts as accepted.
         let is_idle = self.in_flight.is_empty()
             && self.client.nacked().is_empty()
-            && held.all(|held| held.timer.is_expired())
+            && held.all(|held| held.timer.expired)
             && !self.resumed.has_removals();
-        if self.client.has_unrecorded() {
+        if self.client.has_unrecorded {
             // By name, what was accepted is known for each.
             return is_idle
                 && !self.client.is_wildcard()
@@ -370,7 +370,7 @@ impl TypeSession {
 
     pub(super) fn status(&self) -> TypeStatus {
         let (subscription, record) = (self.client.subscription(), &self.record);
-        let isolation = self.client.isolation();
+        let isolation = &self.client.isolation;
         TypeStatus {
             resource_type: self.context.resource_type.clone(),
             api: self.context.form.api,
@@ -393,7 +393,7 @@ impl TypeSession {
 
     fn held_count(&self) -> usize {
         let held = self.client.held().values();
-        let running = held.filter(|held| !held.timer.is_expired()).count();
+        let running = held.filter(|held| !held.timer.expired).count();
         let removals = self.resumed.removals().map_or(0, |(names, _)| names.len());
         let answers = [self.gate.blocked(), self.resumed.first_answer()];
         running + removals + answers.into_iter().flatten().count()
@@ -403,7 +403,7 @@ impl TypeSession {
     pub(super) fn resource_status(&self, name: &str) -> Option<ResourceStatus> {
         let covers = self.client.covers(name);
         let (sent, acked) = covers.then(|| self.client.versions(name))?;
-        let is_suspect = self.client.isolation().contains(name);
+        let is_suspect = self.client.isolation.contains(name);
         let nacked = self.client.nacked().get(name).filter(|_| !is_suspect);
         Some(ResourceStatus {
             sent,
@@ -418,13 +418,13 @@ impl TypeSession {
     }
 
     pub(super) fn suspects(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.client.isolation().suspects()
+        self.client.isolation.suspects()
     }
 
     /// Whether the client NACKed the latest response, or something since when it accepted nothing else.
     pub(super) fn has_nacked(&self) -> bool {
         let client = &self.client;
-        self.record.nack.is_some() || client.has_unrecorded() || client.rejected().next().is_some()
+        self.record.nack.is_some() || client.has_unrecorded || client.rejected().next().is_some()
     }
 
     /// SotW: whether a response lists everything that the client subscribed to, since absence means removal. So it is
@@ -457,10 +457,10 @@ impl TypeSession {
             change,
             name,
             waits_for,
-            since: timer.since(),
+            since: timer.since,
         };
         let held = self.client.held().iter();
-        let held = held.filter(|(_, held)| !held.timer.is_expired());
+        let held = held.filter(|(_, held)| !held.timer.expired);
         let held = held.map(move |(name, held)| {
             let by_client = || peers.unsubscribes_itself(self.resource_type(), held);
             let user = peers.user(self.resource_type(), name);

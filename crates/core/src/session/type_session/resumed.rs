@@ -107,7 +107,7 @@ impl Resumed {
         // xDS protocol, "Resource hints": a SotW answer without a cluster deletes the client's copy, which its routes
         // may use.
         let waits = (missing || removes) && waits_for_subscription(timers, peers)
-            || missing && peers.unanswered_user().is_some() && !timers.to_answer.is_expired();
+            || missing && peers.unanswered_user().is_some() && !timers.to_answer.expired;
         self.first_answer = waits.then_some(timers);
         waits
     }
@@ -150,7 +150,7 @@ impl Resumed {
         };
         let timers = removals.timers;
         let is_used = |name: &Arc<str>| {
-            !timers.to_answer.is_expired() && peers.user(&context.resource_type, name).is_some()
+            !timers.to_answer.expired && peers.user(&context.resource_type, name).is_some()
         };
         // S-52: a client subscribes to clusters first, and its routes are known only after it subscribed to them.
         let is_early = context.is_cluster() && waits_for_subscription(timers, peers);
@@ -208,5 +208,5 @@ impl Resumed {
 }
 
 fn waits_for_subscription<T: PeerType>(timers: ReconnectTimers, peers: &Peers<'_, T>) -> bool {
-    !peers.users_are_subscribed() && !timers.to_subscribe.is_expired()
+    !peers.users_are_subscribed() && !timers.to_subscribe.expired
 }

@@ -196,3 +196,19 @@ fn s49_resource_from_ended_wildcard_is_confirmed() {
         Op::Cluster(0, Some(3)),
     ]);
 }
+
+/// A cluster that the client NACKed through the wildcard, and subscribes to by name when it leaves that.
+#[test]
+fn a5_nack_by_name_after_the_wildcard_is_recorded() {
+    play(&[
+        Op::Cluster(3, Some(3)),
+        Op::Watch(false, 0),
+        Op::Watch(true, WHOLE),
+        Op::Pass(60),
+        Op::Unwatch(true, WHOLE),
+        Op::Watch(true, 3),
+        Op::Watch(true, 0),
+        Op::Cluster(0, Some(0)),
+        Op::Cluster(0, None),
+    ]);
+}
