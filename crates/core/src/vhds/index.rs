@@ -10,9 +10,12 @@ use super::split;
 /// Longest host that is compared with wildcard domains, in bytes. Host names have at most 253, and a port.
 const MAX_HOST: usize = 512;
 
-/// Names of virtual hosts, by route configuration and domain in lower case. Persistent: a clone shares what does not change.
+/// Route configuration, and domain in lower case.
+type HostKey = (Arc<str>, Arc<str>);
+
+/// Names of virtual hosts, by route configuration and domain. Persistent: a clone shares what does not change.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct HostIndex(OrdMap<(Arc<str>, Arc<str>), OrdSet<Arc<str>>>);
+pub(crate) struct HostIndex(OrdMap<HostKey, OrdSet<Arc<str>>>);
 
 /// The part of `envoy.config.route.v3.VirtualHost` that the index reads.
 #[derive(Clone, PartialEq, Message)]

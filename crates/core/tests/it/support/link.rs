@@ -295,6 +295,13 @@ impl Link {
                 );
             }
         }
+        self.check_warm();
+        self.check_sessions();
+    }
+
+    /// Checks that no cluster waits for an assignment that exists.
+    fn check_warm(&self) {
+        let client = &self.client;
         // Streams of one type each are independent.
         let warming = client
             .warming
@@ -307,6 +314,10 @@ impl Link {
                 assert!(!good, "{cluster} warms without end, though {needed} exists");
             }
         }
+    }
+
+    /// Checks that the sessions know that, and keep no more than needed.
+    fn check_sessions(&self) {
         let resource_types = TYPES.map(|resource_type| self.world.snapshot.of_type(&resource_type));
         let mut all = resource_types.iter().flat_map(|of| of.collection().iter());
         let is_mortal = all.any(|resource| resource.ttl().is_some());
