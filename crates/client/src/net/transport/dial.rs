@@ -1,13 +1,11 @@
 //! Connects a socket, and performs the handshakes of TLS and HTTP/2.
 
-use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body::Body;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpStream, UnixStream};
@@ -18,7 +16,7 @@ use super::first_of::{first_of, interleaved};
 use super::http::Http;
 use super::inbound::{GoingAway, Inbound, PrefaceError, Settings};
 use super::read_first::ReadFirst;
-use super::sender::{Driver, RequestSender};
+use super::sender::{Driver, RequestBody, RequestSender};
 use super::socket::Socket;
 use super::uri::{DialTarget, ServerUri};
 use crate::net::credentials::{ChannelCredentials, Insecure};
@@ -68,17 +66,6 @@ pub enum SocketAddresses {
     },
     /// Path of a Unix domain socket, which both sides share.
     Unix(PathBuf),
-}
-
-/// Request body that hyper can send.
-pub trait RequestBody:
-    Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
-{
-}
-
-impl<B> RequestBody for B where
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
-{
 }
 
 /// Connects in plaintext, and waits for the server's SETTINGS frame.
@@ -233,6 +220,7 @@ async fn connect(address: ResolvedAddress) -> io::Result<(Socket, SocketAddresse
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error as _;
     use std::pin::Pin;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::task::{Context, Poll};

@@ -18,9 +18,9 @@ mod uri;
 
 pub use self::http::Http;
 pub use codec::{RequestCodec, RequestEncoder};
-pub use dial::{Connected, Keepalive, RequestBody, SocketAddresses, dial, dial_with, open};
+pub use dial::{Connected, Keepalive, SocketAddresses, dial, dial_with, open};
 pub use error::{DialError, ForeignPreface};
 pub use inbound::{GoingAway, Settings};
-pub use sender::{Driver, RequestSender, SendError};
+pub use sender::{Driver, RequestBody, RequestSender, SendError};
 pub use socket::{SecureStream, Socket};
 pub use uri::{DialTarget, ServerUri};

@@ -5,6 +5,7 @@
 //! keeps the queue. So the only sender lies in a slot that the [`Driver`] empties at its end, and a call holds none while it
 //! waits. The queue is dropped then, and hyper returns the request, which never left the process.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,11 +14,10 @@ use std::task::{Context, Poll, ready};
 
 use arc_swap::ArcSwapOption;
 use http::{Request, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::dial::RequestBody;
 use super::inbound::Inbound;
 use super::read_first::ReadFirst;
 use super::socket::Socket;
@@ -25,6 +25,17 @@ use super::socket::Socket;
 type HyperConnection<B> = http2::Connection<TokioIo<Inbound<ReadFirst<Socket>>>, B, TokioExecutor>;
 
 type Slot<B> = Arc<ArcSwapOption<http2::SendRequest<B>>>;
+
+/// Request body that hyper can send.
+pub trait RequestBody:
+    Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
+
+impl<B> RequestBody for B where
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
+{
+}
 
 /// Handle that sends requests on a connection. Cheap to clone.
 ///
