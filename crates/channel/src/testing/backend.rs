@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -21,6 +21,8 @@ pub struct EchoBackend {
     address: SocketAddr,
     state: Arc<EchoState>,
     running: Mutex<Option<RunningServer>>,
+    /// The aborted task of the last server, which holds the listener until the runtime drops it.
+    closing: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -61,6 +63,7 @@ impl EchoBackend {
             address,
             state,
             running,
+            closing: Mutex::default(),
         })
     }
 
@@ -128,21 +131,23 @@ impl EchoBackend {
     /// If the address cannot be bound.
     pub async fn restart(&self) -> io::Result<()> {
         self.stop(StopMode::Kill);
+        let closing = lock(&self.closing).take();
+        if let Some(closing) = closing {
+            // The port is free when the task is gone. Its result says only that it was aborted.
+            let _ = closing.await;
+        }
         let listener = TcpListener::bind(self.address).await?;
         let running = serve(listener, self.address, Arc::clone(&self.state));
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        *lock(&self.running) = Some(running);
         Ok(())
     }
 
     fn stop(&self, mode: StopMode) {
-        let running = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let running = lock(&self.running).take();
         if let Some(running) = running {
             running.accepting.abort();
             running.stop.send_replace(mode);
+            *lock(&self.closing) = Some(running.accepting);
         }
     }
 }
@@ -151,6 +156,11 @@ impl Drop for EchoBackend {
     fn drop(&mut self) {
         self.stop(StopMode::Kill);
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is a single step.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn serve(listener: TcpListener, address: SocketAddr, state: Arc<EchoState>) -> RunningServer {
