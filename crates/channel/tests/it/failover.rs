@@ -21,9 +21,8 @@ fn traffic(
     tokio::spawn(async move {
         let mut calls = 0;
         while !stop.load(Ordering::Relaxed) {
-            if let Err(status) = call_once(&channel).await {
-                panic!("a call failed: {status}: {:#?}", channel.status());
-            }
+            let called = call_once(&channel).await;
+            assert!(called.is_ok(), "{called:?}: {:#?}", channel.status());
             calls += 1;
         }
         calls

@@ -35,7 +35,9 @@ async fn d1_orderly_goaways_do_not_start_backoff() {
 async fn d1_goaways_of_all_endpoints_fail_no_call() {
     // given four such backends, and sixteen callers
     let backends = backends::<4>().await;
-    let addresses = backends.each_ref().map(|backend| backend.address());
+    let addresses = backends
+        .each_ref()
+        .map(oxds_channel::testing::EchoBackend::address);
     for backend in &backends {
         backend.set_max_requests(7);
     }
@@ -55,7 +57,10 @@ async fn d1_goaways_of_all_endpoints_fail_no_call() {
         }
     });
     all.await.unwrap();
-    let accepted: u64 = backends.iter().map(|backend| backend.accepted()).sum();
+    let accepted: u64 = backends
+        .iter()
+        .map(oxds_channel::testing::EchoBackend::accepted)
+        .sum();
     assert!(accepted >= 100, "{accepted}");
 }
 

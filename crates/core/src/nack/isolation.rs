@@ -7,8 +7,8 @@
 //! ```text
 //!               NACK without a name
 //!   (none) ───────────────────────────▶ guilty: at least one of these is bad ◀───────────────┐
-//!      ▲                                  │ next_round: the first half; or, if there is none,  │ NACK without a name:
-//!      │ nothing is left                  ▼             all of `untested`                      │ the part is guilty,
+//!      ▲                                  │ next_round: the first half; or, if it is one or no │ NACK without a name:
+//!      │ nothing is left                  ▼             resource, all of `untested` first      │ the part is guilty,
 //!      │                                testing ───────────────────────────────────────────────┘ the rest untested
 //!      └──────────────────────────────────┴─▶ ACK: the part is good. NACK of one alone: it is bad
 //! ```
@@ -16,8 +16,8 @@
 //! Only the NACK of a response with one suspect shows that it is bad. That all others were accepted does not: Envoy accepts
 //! the repetition of a secret that it rejected, since it compares hashes before it loads files.
 //!
-//! One bad resource among n is found, and the rest is sent, after at most log2(n) + 1 rounds: each round halves
-//! `guilty`. After [`MAX_FOUND`] bad resources the search ends: a client that rejects everything would be sent each
+//! With one bad resource among n, the others are sent within log2(n) + 1 rounds, since each halves `guilty`. One more round
+//! shows that the last one is bad. After [`MAX_FOUND`] bad resources the search ends: a client that rejects everything would be sent each
 //! resource about log2(n) times.
 
 use std::{collections::BTreeSet, mem, sync::Arc};
@@ -101,10 +101,12 @@ impl Isolation {
         if self.is_empty() || !self.testing.is_empty() {
             return BTreeSet::new();
         }
-        let half = self.guilty.len().div_ceil(2);
-        self.testing = if half == 0 {
+        // The last one of the guilty is most likely bad, so it does not delay the others.
+        let is_last = self.guilty.len() <= 1 && !self.untested.is_empty();
+        self.testing = if is_last {
             self.untested.clone()
         } else {
+            let half = self.guilty.len().div_ceil(2);
             self.guilty.iter().take(half).cloned().collect()
         };
         self.rounds += 1;
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn a2_one_bad_resource_is_found_in_log2_rounds() {
         for count in [1, 2, 3, 10, 33, 1000] {
-            let most = usize::BITS - (count - 1_usize).leading_zeros() + 1;
+            let most = usize::BITS - (count - 1_usize).leading_zeros() + 2;
             for bad in names(count) {
                 let bad = BTreeSet::from([bad]);
                 let (rounds, found) = search(count, &bad);

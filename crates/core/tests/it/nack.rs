@@ -188,8 +188,8 @@ fn isolates(stream: &mut Stream, world: &World, resource_type: &ResourceType, ba
     );
     stream.events();
     let rounds = answer_until_silent(stream, world);
-    // log2(10) + 1, rounded up.
-    assert!(rounds.len() <= 5, "{resource_type} {bad}: {rounds:#?}");
+    // log2(10) + 1, rounded up, and one that confirms the last suspect.
+    assert!(rounds.len() <= 6, "{resource_type} {bad}: {rounds:#?}");
     assert_eq!(rejected(stream, resource_type), [bad]);
     let status = &stream.session.status()[0];
     assert_eq!(status.isolating, None);

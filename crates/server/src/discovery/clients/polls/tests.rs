@@ -26,15 +26,10 @@ struct Asked {
     acked: Option<bool>,
 }
 
-fn subscription(resource_type: ResourceType, names: &[&str]) -> PollSubscription {
+fn subscription(resource_type: &ResourceType, names: &[&str]) -> PollSubscription {
     let type_url = resource_type.type_url().to_owned();
     let names = names.iter().map(ToString::to_string).collect();
-    PollSubscription::new(
-        (&resource_type, ApiVersion::V3),
-        type_url,
-        names,
-        Vec::new(),
-    )
+    PollSubscription::new((resource_type, ApiVersion::V3), type_url, names, Vec::new())
 }
 
 impl PollFixture {
@@ -46,19 +41,19 @@ impl PollFixture {
                 id: "n".into(),
                 ..Node::default()
             },
-            subscription: subscription(ResourceType::CLUSTER, &[]),
+            subscription: subscription(&ResourceType::CLUSTER, &[]),
         }
     }
 
     /// Serves a resource with this content, and returns the version of all resources of its type.
-    fn serve(&self, resource_type: ResourceType, name: &str, content: &[u8]) -> Version {
+    fn serve(&self, resource_type: &ResourceType, name: &str, content: &[u8]) -> Version {
         let resource = Resource::new(resource_type.clone(), name, content);
         let snapshot = self.cache.apply(ChangeSet::default().put(resource));
-        snapshot.of_type(&resource_type).collection().version()
+        snapshot.of_type(resource_type).collection().version()
     }
 
     fn serve_cluster(&self, content: &[u8]) -> Version {
-        self.serve(ResourceType::CLUSTER, "a", content)
+        self.serve(&ResourceType::CLUSTER, "a", content)
     }
 
     fn poll_with(&self, now: Instant, version: &str, nonce: &str, error: Option<&str>) -> Asked {
@@ -164,7 +159,7 @@ fn a4_nacked_content_is_not_sent_to_later_polls() {
         assert_eq!(fixture.answer(at(second), &asked), None, "at {second}");
     }
     // Another cluster: the response has it beside the copy of `a` that the client uses.
-    fixture.serve(ResourceType::CLUSTER, "b", b"1");
+    fixture.serve(&ResourceType::CLUSTER, "b", b"1");
     let asked = fixture.poll(at(8), one.as_str(), None);
     let sent = asked.open.transmit(at(8), fixture.cache.root()).unwrap();
     assert_eq!(sent.resources, 2);
@@ -235,9 +230,9 @@ fn a4_lost_response_is_sent_again() {
 fn a4_each_subscription_of_a_client_has_its_own_state() {
     let mut fixture = PollFixture::new();
     let eds = ResourceType::ENDPOINT;
-    fixture.serve(eds.clone(), "a", b"1");
-    fixture.serve(eds.clone(), "b", b"1");
-    let of = |name: &str| subscription(eds.clone(), &[name]);
+    fixture.serve(&eds, "a", b"1");
+    fixture.serve(&eds, "b", b"1");
+    let of = |name: &str| subscription(&eds, &[name]);
     let mut versions = Vec::new();
     for name in ["a", "b"] {
         fixture.subscription = of(name);
@@ -250,7 +245,7 @@ fn a4_each_subscription_of_a_client_has_its_own_state() {
         );
         versions.push(version);
     }
-    fixture.serve(eds.clone(), "a", b"2");
+    fixture.serve(&eds, "a", b"2");
     fixture.subscription = of("a");
     let asked = fixture.poll(at(3), versions[0].as_str(), None);
     assert!(fixture.answer(at(3), &asked).is_some());
@@ -290,15 +285,15 @@ fn s68_client_that_accepts_after_a_nack_is_synced() {
 fn s56_version_depends_on_the_requested_names_only() {
     let mut fixture = PollFixture::new();
     let eds = ResourceType::ENDPOINT;
-    fixture.serve(eds.clone(), "a", b"1");
-    fixture.serve(eds.clone(), "b", b"1");
-    fixture.subscription = subscription(eds.clone(), &["a", "a"]);
+    fixture.serve(&eds, "a", b"1");
+    fixture.serve(&eds, "b", b"1");
+    fixture.subscription = subscription(&eds, &["a", "a"]);
     let asked = fixture.poll(at(1), "", None);
     let (one, _) = fixture.answer(at(1), &asked).unwrap();
-    fixture.serve(eds.clone(), "b", b"2");
+    fixture.serve(&eds, "b", b"2");
     let asked = fixture.poll(at(2), one.as_str(), None);
     assert_eq!(fixture.answer(at(2), &asked), None);
-    fixture.serve(eds, "a", b"2");
+    fixture.serve(&eds, "a", b"2");
     let (two, _) = fixture.answer(at(2), &asked).unwrap();
     assert_ne!(one, two);
 }
@@ -309,9 +304,9 @@ fn s56_version_depends_on_the_requested_names_only() {
 fn s56_unknown_names_get_an_empty_answer() {
     let mut fixture = PollFixture::new();
     let eds = ResourceType::ENDPOINT;
-    fixture.serve(eds.clone(), "a", b"1");
+    fixture.serve(&eds, "a", b"1");
     for names in [&["z"][..], &[]] {
-        fixture.subscription = subscription(eds.clone(), names);
+        fixture.subscription = subscription(&eds, names);
         let asked = fixture.poll(at(1), "", None);
         let (empty, resources) = fixture.answer(at(1), &asked).unwrap();
         assert_eq!(resources, 0, "{names:?}");
@@ -326,10 +321,10 @@ fn s50_s56_answer_is_not_split() {
     let mut fixture = PollFixture::new();
     let content = vec![0; 2 << 20];
     for name in ["a", "b", "c"] {
-        fixture.serve(ResourceType::ENDPOINT, name, &content);
+        fixture.serve(&ResourceType::ENDPOINT, name, &content);
     }
     for asked in [&["a", "b", "c"][..], &["*"]] {
-        fixture.subscription = subscription(ResourceType::ENDPOINT, asked);
+        fixture.subscription = subscription(&ResourceType::ENDPOINT, asked);
         let open = fixture.poll(at(1), "", None);
         let (_, resources) = fixture.answer(at(1), &open).unwrap();
         assert_eq!(resources, 3, "{asked:?}");
@@ -368,7 +363,7 @@ fn s60_number_of_poll_subscriptions_is_bounded() {
     let mut fixture = PollFixture::new();
     for number in 0..=MAX_SUBSCRIPTIONS {
         let name = number.to_string();
-        fixture.subscription = subscription(ResourceType::ENDPOINT, &[&*name]);
+        fixture.subscription = subscription(&ResourceType::ENDPOINT, &[&*name]);
         fixture.poll(
             Instant::from_epoch(Duration::from_millis(number as u64)),
             "",
