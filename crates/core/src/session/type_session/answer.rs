@@ -108,15 +108,19 @@ impl TypeSession {
         let (isolates, leaves_out) = self.note_blame(&nack, &blame, &kept, config);
         let names = blame.names();
         self.client.isolate(&blame, isolates);
-        if blame.suspects.is_empty() && blame.rest.is_empty() {
+        // Absence from a full state removes resources, also those that the client uses of NACKed ones.
+        let is_whole = self.is_whole_state();
+        let removes = self.client.may_have_more && !blame.bad.is_empty() && !blame.is_repeated;
+        if blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
             self.accept(now, content, &names, config);
-        } else if leaves_out && (isolates || blame.suspects.is_empty()) {
-            // Suspects follow in the rounds of isolation; with them, a full state repeats its removals.
-            if blame.suspects.is_empty() || !self.is_whole_state() {
-                if self.is_whole_state() {
-                    self.client.rewind();
+        } else {
+            self.client.may_have_more |= is_whole;
+            if leaves_out && (isolates || blame.suspects.is_empty()) {
+                self.client.rewind(is_whole);
+                // The rounds of isolation carry the rest of a full state.
+                if !is_whole || self.client.isolation.is_empty() {
+                    self.send_again(blame.rest);
                 }
-                self.send_again(blame.rest);
             }
         }
         self.record.nacks += 1;

@@ -54,6 +54,8 @@ pub(crate) struct ClientState {
     pub(crate) isolation: Isolation,
     /// The client NACKed more than is kept by name, and has not accepted everything since.
     pub(crate) has_unrecorded: bool,
+    /// SotW: since the last full state that it accepted, the client NACKed one of which it may use a part.
+    pub(crate) may_have_more: bool,
     /// Resources that the client still has, though they are not in the snapshot any more.
     held: BTreeMap<Arc<str>, HeldRemoval>,
 }
@@ -109,9 +111,10 @@ impl ClientState {
         self.has_unrecorded = false;
     }
 
-    /// A NACK: wildcard clients are sent again what they have not accepted.
-    pub(crate) fn rewind(&mut self) {
-        self.cursor.iter_mut().for_each(Cursor::rewind);
+    /// A NACK of a full state: what the client has not accepted is due again.
+    pub(crate) fn rewind(&mut self, is_whole: bool) {
+        let cursor = self.cursor.iter_mut().filter(|_| is_whole);
+        cursor.for_each(Cursor::rewind);
     }
 
     /// Ends the wildcard: the names that stay become states of their own. `owed` names were due besides the wildcard.
@@ -350,20 +353,25 @@ impl ClientState {
             let there = there.filter(|named| !matches!(named.sent(), Sent::Absent));
             // The client may use content that it has not accepted, but not what it NACKed.
             let sent = |named: &'a SubscribedName| {
-                let is_nacked = self.nacked.contains_key(named.name());
-                named.sent().resource().filter(|_| !is_nacked)
+                let sent = named.sent().resource();
+                let nacked = self.nacked.get(named.name());
+                sent.filter(|_| !nacked.is_some_and(|state| state.is_of(sent)))
             };
             let used = there.filter_map(move |named| named.acked().or(sent(named)));
             return Box::new(used.filter(is_next));
         };
-        let is_fine = move |one: &&Arc<Resource>| !self.nacked.contains_key(one.name());
+        let is_fine = move |one: &&Arc<Resource>| {
+            let nacked = self.nacked.get(one.name());
+            !nacked.is_some_and(|state| state.is_of(Some(one)))
+        };
         let others = sent.with_ttl(ttl).filter(is_next).filter(is_fine);
         if self.nacked.is_empty() {
             return Box::new(others);
         }
         let nacked = self.nacked.values().filter_map(|n| n.in_use.resource());
         let mut all: Vec<_> = others.chain(nacked.filter(is_next)).collect();
-        all.sort_unstable_by_key(|resource| resource.name());
+        all.sort_by_key(|resource| resource.name());
+        all.dedup_by(|one, before| one.name() == before.name());
         Box::new(all.into_iter())
     }
 
@@ -452,6 +460,7 @@ impl ClientState {
         content: SentContent,
         bad: &BTreeSet<Arc<str>>,
     ) {
+        self.may_have_more = false;
         let good = |item: &&Item| !bad.contains(item.name());
         for item in content.items().iter().filter(good) {
             self.nacked.remove(item.name());

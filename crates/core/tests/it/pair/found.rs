@@ -33,6 +33,31 @@ fn a2_s54_assignment_of_an_isolated_cluster_is_sent_again() {
     }
 }
 
+/// The client uses C1 of a response that it NACKed for C2, and NACKs C2 again when C1 is gone.
+#[test]
+fn a2_resource_of_a_nacked_state_is_removed() {
+    for ops in [
+        "C1=0; C2=bad; Stall; Reconnect 0 0 0 0; Pass 0; -C0; -C1 C2=broken",
+        "C0=0; Reconnect 0 0 0 0; Pass 0; C1=broken C2=broken -C0",
+    ] {
+        for protocol in [Protocol::Sotw, Protocol::Delta] {
+            let mut link = Link::new(Style::Envoy, protocol, false, false);
+            link.client.rejects = Rejects::AsEnvoy;
+            run(link, &script(ops), true);
+        }
+    }
+}
+
+/// L1 is bad, and the client may have an earlier copy, so each full state carries it, and is NACKed. The client uses the
+/// new L0, which has a TTL.
+#[test]
+fn s49_resource_is_confirmed_whose_earlier_version_was_nacked() {
+    let ops = "L0=bad; Want 3; Reconnect 0 0 0 0; Want 1; L1=bad L3=0; Pass 0; Reconnect 0 0 0 0; Want 3; Want 0; \
+               Pass 0; L0=2@10";
+    let link = Link::new(Style::ByName, Protocol::Sotw, false, false);
+    run(link, &script(ops), true);
+}
+
 /// The removal of C3 is held when C3 comes back in a version that the client NACKs. The client has the held copy,
 /// which SotW responses repeat.
 #[test]
