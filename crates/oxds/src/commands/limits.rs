@@ -14,7 +14,7 @@ pub(super) struct LimitArgs {
     /// Maximum size of a request, in bytes [default: 64 MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_request_bytes: Option<NonZeroUsize>,
-    /// Maximum size of the node in a request, in bytes [default: 64 KiB]
+    /// Maximum size of the node in a request, in bytes [default: 256 KiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_node_bytes: Option<NonZeroUsize>,
     /// Maximum size of a node id, in bytes [default: 1 KiB]

@@ -8,7 +8,8 @@ use std::time::Duration;
 pub struct Limits {
     /// Bytes of one request. A client that reconnects lists all its resources: 64 MiB are a million resources.
     pub message_bytes: usize,
-    /// Bytes of the node in a request, as encoded. Envoy's are 1 to 20 KiB: every client costs its node for as long as it is
+    /// Bytes of the node in a request, as encoded. Envoy's list of extensions is the largest part, and over REST, as
+    /// JSON, it takes more than 64 KiB. Every client costs its node for as long as it is
     /// connected, in memory several times the encoded size.
     pub node_bytes: usize,
     /// Bytes of `node.id`, which every log line and every status of the client has.
@@ -54,7 +55,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             message_bytes: 64 << 20,
-            node_bytes: 64 << 10,
+            node_bytes: 256 << 10,
             node_id_bytes: 1 << 10,
             connection_bytes: 256 << 20,
             client_bytes: 1 << 30,

@@ -100,6 +100,23 @@ impl Files {
         }
     }
 
+    pub(super) fn all_complete(&self) -> bool {
+        self.batches.iter().all(|batch| batch.waiting.is_empty())
+    }
+
+    /// Makes one batch of all.
+    pub(super) fn merge(&mut self) {
+        let mut batches = self.batches.drain(..);
+        if let Some(mut first) = batches.next() {
+            for batch in batches {
+                first.read.extend(batch.read);
+                first.deleted.extend(batch.deleted);
+                first.forced |= batch.forced;
+            }
+            self.batches.push(first);
+        }
+    }
+
     pub(super) fn take_complete(&mut self) -> Option<Batch> {
         let at = self.batches.iter().position(|b| b.waiting.is_empty())?;
         Some(self.batches.remove(at))

@@ -408,6 +408,13 @@ impl Folder {
 
     /// Applies the batches that are complete. Returns whether more updates are wanted.
     fn complete(&mut self) -> bool {
+        // The first update has all of the folder: clients that return after a restart would lose what it lacks.
+        if !self.published.loaded {
+            if self.read_all || !self.files.all_complete() {
+                return true;
+            }
+            self.files.merge();
+        }
         while let Some(batch) = self.files.take_complete() {
             if !self.apply(batch) {
                 return false;
