@@ -55,7 +55,7 @@ pub struct TypeStatus {
     /// Time at which the oldest response without an answer was sent.
     pub waiting_since: Option<Instant>,
     /// Number of changes that make-before-break holds back (S-53): removals, each counted; updates and a first answer
-    /// count once each. [`Session::held_back`](super::Session::held_back) lists them.
+    /// count once each. [`Session::held_back`](crate::session::Session::held_back) lists them.
     pub held: usize,
     /// The latest NACK, unless an ACK followed it.
     pub nack: Option<Nack>,
@@ -83,7 +83,7 @@ impl TypeStatus {
 /// Search for the invalid ones among the resources of a NACK that names none: they are sent again in parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Isolating {
-    /// Number of resources that may be invalid. [`Session::suspects`](super::Session::suspects) lists them.
+    /// Number of resources that may be invalid. [`Session::suspects`](crate::session::Session::suspects) lists them.
     pub suspects: usize,
     /// Number of responses that were sent for the search.
     pub rounds: u32,
@@ -101,7 +101,7 @@ pub struct ResourceStatus {
     pub nacked: Option<NackedResource>,
 }
 
-/// A change that is not sent yet. It is sent at the latest when [`Config::hold`](super::Config::hold) is over.
+/// A change that is not sent yet. It is sent at the latest when [`Config::hold`](crate::session::Config::hold) is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldBack {
     /// Effect that the change would have at the client.

@@ -78,7 +78,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns text with line breaks of its own, each line as by [`line`].
+/// Returns text with line breaks of its own, each line as by [`line()`].
 #[must_use]
 pub fn lines(text: &str) -> String {
     let lines: Vec<_> = text.split('\n').map(line).collect();

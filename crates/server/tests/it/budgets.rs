@@ -65,7 +65,7 @@ fn with_id(id: String) -> DiscoveryRequest {
 async fn c1_nodes_over_the_limit_are_refused_everywhere() {
     let server = start(|_| {}).await;
     let large = Value {
-        kind: Some(value::Kind::StringValue("x".repeat(70_000))),
+        kind: Some(value::Kind::StringValue("x".repeat(270_000))),
     };
     let large = Node {
         metadata: Some(Struct {
@@ -75,7 +75,7 @@ async fn c1_nodes_over_the_limit_are_refused_everywhere() {
     };
     let long_id = with_id("x".repeat(1025)).node;
     for (node, expected) in [
-        (Some(large), "at most 65536 are allowed"),
+        (Some(large), "at most 262144 are allowed"),
         (long_id, "node id of 1025 bytes: at most 1024 are allowed"),
     ] {
         let sotw = DiscoveryRequest {
