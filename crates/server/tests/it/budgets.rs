@@ -107,7 +107,7 @@ async fn c1_nodes_over_the_limit_are_refused_everywhere() {
     for node in [
         json!({"id": "x".repeat(60 * MIB)}),
         json!({"id": "x".repeat(1025)}),
-        json!({"metadata": {"k": vec![Vec::<u8>::new(); 30_000]}}),
+        json!({"metadata": {"k": vec![Vec::<u8>::new(); 100_000]}}),
     ] {
         let body = json!({"node": node}).to_string();
         let (status, text) = post(server.http, "/v3/discovery:clusters", body, None).await;
