@@ -220,28 +220,55 @@ async fn connect(address: ResolvedAddress) -> io::Result<(Socket, SocketAddresse
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::error::Error as _;
     use std::pin::Pin;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::task::{Context, Poll};
+    use std::task::{Context, Poll, Waker};
+    use std::time::Instant;
 
     use http_body_util::Empty;
+    use hyper::body::{Body, Frame, SizeHint};
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
     use super::*;
     use crate::net::transport::SendError;
 
-    /// A peer that sends SETTINGS. Once `closed`, it has sent a GOAWAY that covers no stream and has closed the socket, so
+    /// A peer that sends SETTINGS. Once closed, it has sent a GOAWAY that covers no stream and has closed the socket, so
     /// writes fail, and the client has not read the GOAWAY yet.
     #[derive(Debug, Default)]
     struct Closing {
-        closed: Arc<AtomicBool>,
+        state: Arc<ClosingState>,
         /// Step of the script.
         reads: u32,
     }
 
+    #[derive(Debug, Default)]
+    struct ClosingState {
+        closed: AtomicBool,
+        /// The connection has dropped the socket.
+        dropped: AtomicBool,
+        reader: Mutex<Option<Waker>>,
+    }
+
+    impl ClosingState {
+        fn close(&self) {
+            self.closed.store(true, Ordering::SeqCst);
+            if let Some(reader) = self.reader.lock().unwrap().take() {
+                reader.wake();
+            }
+        }
+    }
+
     const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    impl Drop for Closing {
+        fn drop(&mut self) {
+            self.state.dropped.store(true, Ordering::SeqCst);
+        }
+    }
 
     impl AsyncRead for Closing {
         fn poll_read(
@@ -251,16 +278,18 @@ mod tests {
         ) -> Poll<io::Result<()>> {
             match self.reads {
                 0 => buf.put_slice(&SETTINGS),
-                // The connection's task is woken by its own requests.
-                1 if !self.closed.load(Ordering::Relaxed) => return Poll::Pending,
                 1 => {
+                    *self.state.reader.lock().unwrap() = Some(cx.waker().clone());
+                    if !self.state.closed.load(Ordering::SeqCst) {
+                        return Poll::Pending;
+                    }
                     // The event of the socket comes after that of the failed write.
                     self.reads += 1;
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
                 2 => buf.put_slice(&GOAWAY),
-                _ => {}
+                _ => return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
             }
             self.reads += 1;
             Poll::Ready(Ok(()))
@@ -273,7 +302,7 @@ mod tests {
             _: &mut Context<'_>,
             buf: &[u8],
         ) -> Poll<io::Result<usize>> {
-            Poll::Ready(match self.closed.load(Ordering::Relaxed) {
+            Poll::Ready(match self.state.closed.load(Ordering::SeqCst) {
                 true => Err(io::ErrorKind::BrokenPipe.into()),
                 false => Ok(buf.len()),
             })
@@ -288,10 +317,38 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn d3_goaway_is_read_although_the_write_fails() {
+    /// An empty body. hyper asks for its size between the check of the connection and the use of it; the peer closes then.
+    struct ClosesPeer(Arc<ClosingState>);
+
+    impl Body for ClosesPeer {
+        type Data = bytes::Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<bytes::Bytes>, Infallible>>> {
+            Poll::Ready(None)
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            self.0.close();
+            // The task of the connection was woken on this thread, so another thread must take it over.
+            tokio::task::block_in_place(|| {
+                let began = Instant::now();
+                while !self.0.dropped.load(Ordering::SeqCst) {
+                    assert!(began.elapsed() < Duration::from_secs(20));
+                    std::thread::yield_now();
+                }
+            });
+            SizeHint::default()
+        }
+    }
+
+    /// Connects to a peer, sends a request, and returns the cause of its failure.
+    async fn failed_request<B: RequestBody>(body: impl FnOnce(Arc<ClosingState>) -> B) -> String {
         let peer = Closing::default();
-        let closed = Arc::clone(&peer.closed);
+        let state = Arc::clone(&peer.state);
         let addresses = SocketAddresses::Unix(PathBuf::new());
         let shaken = handshake(Socket::secured(peer), addresses, Keepalive::default()).await;
         let (connected, driver) = shaken.unwrap();
@@ -300,15 +357,29 @@ mod tests {
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
-        closed.store(true, Ordering::Relaxed);
-        let request = ::http::Request::post("http://test/").body(Empty::<bytes::Bytes>::new());
+        let request = ::http::Request::post("http://test/").body(body(state));
         let sent = connected.sender.send(request.unwrap()).await;
         let Err(SendError::Failed(error)) = sent else {
             panic!("the request was written")
         };
-        let cause = error.source().unwrap().to_string();
-        assert!(cause.starts_with("connection error received"), "{cause}");
         assert!(connected.going_away.is_received());
+        error.source().unwrap().to_string()
+    }
+
+    #[tokio::test]
+    async fn d3_goaway_is_read_although_the_write_fails() {
+        let cause = failed_request(|peer| {
+            peer.closed.store(true, Ordering::SeqCst);
+            Empty::<bytes::Bytes>::new()
+        });
+        let cause = cause.await;
+        assert!(cause.starts_with("connection error received"), "{cause}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn d3_goaway_stays_the_reason_after_the_end() {
+        let cause = failed_request(ClosesPeer).await;
+        assert!(cause.starts_with("connection error received"), "{cause}");
     }
 
     #[tokio::test]

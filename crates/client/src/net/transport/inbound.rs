@@ -4,7 +4,7 @@
 //! then sends nothing would look connected. gRPC treats a connection as ready only when the server's SETTINGS frame
 //! (RFC 9113 §3.4) has arrived. hyper also reports a GOAWAY only to the next request, or at the end of the connection.
 //! [`Inbound`] wraps the socket, follows the headers of the inbound frames, and reports both at once. It reads nine bytes
-//! of each frame, and copies none but the first ones.
+//! of each frame, and copies none but the first ones. After a GOAWAY, an error of the socket is reported as its end.
 //!
 //! ```text
 //!  ┌─────────┐ SETTINGS ┌────────┐ GOAWAY ┌──────────────┐
@@ -260,7 +260,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
         let before = buf.filled().len();
         if let Err(error) = ready!(Pin::new(&mut self.io).poll_read(cx, buf)) {
             self.ended(Some(&error));
-            return Poll::Ready(Err(error));
+            // RFC 9113 §6.8: a request that is not sent yet can be sent elsewhere, because of the GOAWAY. h2 forgets the
+            // GOAWAY for an error of the socket, and keeps it at the end of the stream.
+            return Poll::Ready(match self.going_away.is_received() {
+                true => Ok(()),
+                false => Err(error),
+            });
         }
         match &buf.filled()[before..] {
             [] if buf.remaining() > 0 => self.ended(None),
