@@ -46,6 +46,14 @@ impl TestDisk {
         self.released.notify_all();
     }
 
+    fn unblock(&self, name: &str) {
+        self.blocked
+            .lock()
+            .unwrap()
+            .retain(|blocked| *blocked != name);
+        self.released.notify_all();
+    }
+
     fn wait(&self, path: &Path) {
         let mut blocked = self.blocked.lock().unwrap();
         let is_blocked = |blocked: &mut Vec<&str>| blocked.iter().any(|name| path.ends_with(name));
@@ -56,10 +64,10 @@ impl TestDisk {
         }
     }
 
-    /// Waits until a thread waits.
-    async fn waits_for_reader(&self) {
+    /// Waits until this number of threads wait.
+    async fn waits_for_readers(&self, number: usize) {
         let waiting = async {
-            while self.waiting.load(SeqCst) == 0 {
+            while self.waiting.load(SeqCst) != number {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -194,11 +202,33 @@ async fn c4_slow_file_does_not_delay_other_files() {
     fixture.until(|update| upserts(update) == ["a", "b"]).await;
     fixture.disk.block("a.yaml");
     fixture.change("a.yaml");
-    fixture.disk.waits_for_reader().await;
+    fixture.disk.waits_for_readers(1).await;
     fixture.change("b.yaml");
     fixture.until(|update| upserts(update) == ["b"]).await;
     fixture.disk.release();
     fixture.until(|update| upserts(update) == ["a"]).await;
+}
+
+/// Given a file that changes while the folder is read for the first time, then the first update has all files: clients that
+/// return after a restart would lose what it lacks.
+#[tokio::test]
+async fn s26_first_update_has_the_whole_folder() {
+    let disk = TestDisk::default();
+    disk.block("b.yaml");
+    let mut fixture = Fixture::open(&["a.yaml", "b.yaml"], disk, SOON * 10);
+    fixture.disk.waits_for_readers(1).await;
+    fixture.disk.block("a.yaml");
+    fixture.change("a.yaml");
+    fixture.disk.waits_for_readers(2).await;
+    fixture.disk.unblock("a.yaml");
+    fixture.disk.waits_for_readers(1).await;
+    // The second read begins after the first one was taken into account.
+    fixture.disk.block("a.yaml");
+    fixture.change("a.yaml");
+    fixture.disk.waits_for_readers(2).await;
+    fixture.disk.release();
+    let first = tokio::time::timeout(SOON, fixture.store.next()).await;
+    assert_eq!(upserts(&first.unwrap().unwrap()), ["a", "b"]);
 }
 
 /// Given a subfolder that may not be read, as `lost+found`, then the store starts, serves the rest, and reports it.
