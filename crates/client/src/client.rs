@@ -121,7 +121,8 @@ impl XdsClient {
     /// Watches one resource as a type, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
+    /// off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.
@@ -136,7 +137,8 @@ impl XdsClient {
     /// Watches one resource of any type as bytes, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
+    /// off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.
@@ -153,7 +155,8 @@ impl XdsClient {
     /// Watches all resources of a type, as a type, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
+    /// off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.
@@ -165,7 +168,8 @@ impl XdsClient {
     /// Watches all resources of any type as bytes with version and TTL, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
+    /// off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.

@@ -86,7 +86,8 @@
 //! | [`channelz`]: channels, connections and servers, with their call counts | yes |
 //! | metrics with the names of gRFC A78 ([`metrics`]) | yes |
 //! | LRS: load reports, with ORCA metrics, to the server that delivered the cluster ([`load`]) | yes |
-//! | [sources](source) beside ADS: one stream per type, REST, files | yes |
+//! | [sources](source) beside ADS: one stream per type | yes |
+//! | sources beside ADS: REST, files | features `rest`, `file` |
 //!
 //! Every `next` is cancel-safe: dropping its future loses nothing, and the next call returns the newest update. A watch that is
 //! not read delays the stream of its resource, by at most one second per response ([`Options::slow_watcher_timeout`]): the client
@@ -125,8 +126,17 @@
 //!
 //! # Features
 //!
-//! All features are off by default: `prometheus` and `opentelemetry` (recorders of [`metrics`]), `tls` (see
-//! [`credentials`]), `admin` (`admin::services`: CSDS, channelz and health in one call).
+//! All features are off by default.
+//!
+//! | feature | content |
+//! |---|---|
+//! | `admin` | `admin::services`: CSDS, channelz and health in one call |
+//! | `file` | files as [sources](source), in YAML, JSON, text or binary form, which are read again when they change |
+//! | `opentelemetry`, `prometheus` | recorders of [`metrics`] |
+//! | `rest` | control planes that are polled over REST as [sources](source) |
+//! | `tls` | TLS to control planes, and call credentials: see [`credentials`] |
+//!
+//! Without `file` or `rest`, a config source that names a file or REST is an error: [`source::SourceError::FeatureOff`].
 //!
 //! # Modules
 //!

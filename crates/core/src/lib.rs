@@ -87,25 +87,44 @@
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
 //! | [`lb`] | load balancing: pure functions and one state machine |
 //!
+//! # Features
+//!
+//! `server` (off by default): the server's half of the protocol, which is [`group`], [`rollback`], [`session`], [`snapshot`]
+//! and [`subscription`].
+//!
 //! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
 
+// The front page links all modules, also those whose feature is off.
+#![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
+
 pub mod ads;
+#[cfg(feature = "server")]
 mod frame;
+#[cfg(feature = "server")]
 pub mod group;
 pub mod lb;
 pub mod lrs;
+#[cfg(feature = "server")]
 mod nack;
+#[cfg(feature = "server")]
 mod nonce;
 pub mod observe;
 pub mod poll;
 pub mod protocol;
 pub mod resolve;
 pub mod resource;
+#[cfg(feature = "server")]
 mod response;
+#[cfg(feature = "server")]
 pub mod rollback;
+#[cfg(feature = "server")]
 pub mod session;
+#[cfg(feature = "server")]
 pub mod snapshot;
+#[cfg(feature = "server")]
 mod status;
+#[cfg(feature = "server")]
 pub mod subscription;
 pub mod time;
+#[cfg(feature = "server")]
 mod vhds;

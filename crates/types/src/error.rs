@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::ResourceType;
+use crate::clip::clip;
 use crate::depth::TooDeep;
-use crate::text::{Escaping, clip};
+use crate::text::Escaping;
 use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
 

@@ -28,10 +28,20 @@
 //! | [`reference`](mod@reference) | references between resources |
 //! | [`reload`] | values made from files, and made again when the files change |
 //! | [`settings`] | small YAML files of settings |
-//! | `pem` (a feature) | certificates and keys in PEM files |
+//! | `pem` | certificates and keys in PEM files |
 //! | [`error`] | findings about files, with positions |
 //! | [`text`] | text from outside, made safe for logs and terminals |
 //! | [`Glob`] | patterns for names |
+//!
+//! # Features
+//!
+//! All features are off by default. A client over gRPC needs none of them.
+//!
+//! | feature | content |
+//! |---|---|
+//! | `codec` | [`codec`], [`descriptor`], [`error`], [`reference`](mod@reference), [`validate`](mod@validate), [`version`], [`version_map`] |
+//! | `pem` | `pem` |
+//! | `server` | `codec`, and [`Glob`], [`RequestSize`], [`settings`] |
 //!
 //! ```
 //! use std::path::Path;
@@ -55,36 +65,59 @@
 //! assert_eq!((&shop.resource_type, &*shop.name), (&ResourceType::CLUSTER, "shop"));
 //! ```
 
+// The front page links all modules, also those whose feature is off.
+#![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
+
+#[cfg(feature = "codec")]
+mod clip;
+#[cfg(feature = "codec")]
 pub mod codec;
+#[cfg(feature = "codec")]
 mod depth;
+#[cfg(feature = "codec")]
 pub mod descriptor;
 pub mod discovery;
+#[cfg(feature = "codec")]
 pub mod error;
 pub mod file;
 #[cfg(test)]
 mod generator;
+#[cfg(feature = "server")]
 mod glob;
 pub mod name;
 pub mod orca;
+#[cfg(feature = "codec")]
 mod path;
 #[cfg(feature = "pem")]
 pub mod pem;
+#[cfg(feature = "codec")]
 pub mod reference;
 pub mod reload;
 pub mod request;
+#[cfg(feature = "server")]
 mod request_size;
 pub mod resource_type;
+#[cfg(feature = "codec")]
 mod schema;
+#[cfg(feature = "server")]
 pub mod settings;
 pub mod text;
+#[cfg(feature = "codec")]
 pub mod validate;
+#[cfg(feature = "codec")]
 pub mod version;
+#[cfg(feature = "codec")]
 pub mod version_map;
 
+#[cfg(feature = "codec")]
 pub use error::{Error, Position};
+#[cfg(feature = "server")]
 pub use glob::Glob;
 pub use name::ResourceName;
+#[cfg(feature = "codec")]
 pub use reference::Reference;
+#[cfg(feature = "server")]
 pub use request_size::RequestSize;
 pub use resource_type::{ApiVersion, ResourceType};
+#[cfg(feature = "codec")]
 pub use version::{Fingerprint, Version};

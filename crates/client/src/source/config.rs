@@ -15,6 +15,7 @@ use super::clusters::{Clusters, plaintext_server};
 use super::error::SourceError;
 use super::file::File;
 use super::grpc::Grpc;
+use super::optional::require;
 use super::rest::Rest;
 use super::spec::{Source, SourceSpecifier};
 use crate::bootstrap::{Server, TransportPolicy};
@@ -23,7 +24,8 @@ impl Source {
     /// Reads the source that a resource or a proxy's bootstrap names. `self` and `ads` mean the client's own servers.
     ///
     /// # Errors
-    /// The field with an invalid value, and the rule that it breaks.
+    /// The field with an invalid value, and the rule that it breaks; [`SourceError::FeatureOff`] for a file or REST, if that
+    /// feature of the crate is off.
     pub fn from_config(config: &ConfigSource, clusters: &Clusters) -> Result<Self, SourceError> {
         let specifier = config.config_source_specifier.as_ref();
         let specifier = specifier
@@ -64,6 +66,7 @@ impl Source {
 }
 
 fn file(path: &str, field: &str) -> Result<File, SourceError> {
+    require(field, "file", cfg!(feature = "file"))?;
     match path {
         "" => Err(SourceError::field(field, "must not be empty")),
         path => Ok(File::new(path)),
@@ -149,6 +152,7 @@ fn read_service(
 }
 
 fn read_rest(config: &ApiConfigSource, clusters: &Clusters) -> Result<Rest, SourceError> {
+    require("api_config_source.api_type", "rest", cfg!(feature = "rest"))?;
     if !config.grpc_services.is_empty() {
         let field = "api_config_source.grpc_services";
         return Err(SourceError::field(

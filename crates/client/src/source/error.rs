@@ -23,6 +23,14 @@ pub enum SourceError {
         /// Name of the cluster.
         cluster: String,
     },
+    /// The source needs a feature of this crate that is off: `file` or `rest`.
+    #[error("{field}: needs the feature `{feature}` of oxds-client, which is off in this program")]
+    FeatureOff {
+        /// Path of the field that names the source; `source` for a source that code made.
+        field: String,
+        /// Name of the feature.
+        feature: &'static str,
+    },
     /// The resource type has no discovery service of its own over this transport.
     #[error("{resource_type} has no service of its own over {transport}")]
     NoService {
@@ -49,6 +57,13 @@ impl SourceError {
         Self::Field {
             field: field.into(),
             reason: reason.into(),
+        }
+    }
+
+    pub(super) fn feature_off(field: &str, feature: &'static str) -> Self {
+        Self::FeatureOff {
+            field: field.to_owned(),
+            feature,
         }
     }
 

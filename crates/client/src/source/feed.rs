@@ -9,10 +9,9 @@ use oxds_types::discovery::Node;
 
 use super::error::SourceError;
 use super::event::SourceEvent;
-use super::file::FileFeed;
 use super::grpc::GrpcFeed;
+use super::optional::OptionalFeed;
 use super::peer::Peer;
-use super::rest::RestFeed;
 use super::spec::Source;
 use crate::bootstrap::Bootstrap;
 use crate::net::ServerLinks;
@@ -29,16 +28,15 @@ pub struct Feed {
 
 enum FeedIo {
     Grpc(Box<GrpcFeed>),
-    Rest(Box<RestFeed>),
-    File(Box<FileFeed>),
+    Optional(Box<dyn OptionalFeed>),
 }
 
 impl Feed {
     /// Creates a closed feed of the source's first server.
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::NoServer`] if it is
-    /// [`Source::ads`] and the bootstrap has no server.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
+    /// off; [`SourceError::NoServer`] if it is [`Source::ads`] and the bootstrap has no server.
     pub fn new(
         source: &Source,
         resource_type: &ResourceType,
@@ -65,12 +63,7 @@ impl Feed {
             Peer::Grpc(peer) => {
                 FeedIo::Grpc(Box::new(GrpcFeed::new(peer, links.clone(), most_bytes)))
             }
-            Peer::Rest(peer) => {
-                FeedIo::Rest(Box::new(RestFeed::new(peer, node.clone(), most_bytes)))
-            }
-            Peer::File(file, resource_type) => {
-                FeedIo::File(Box::new(FileFeed::new(file, resource_type, most_bytes)))
-            }
+            Peer::Optional(peer) => FeedIo::Optional(peer.feed(node, most_bytes)),
         };
         Self { uri, io }
     }
@@ -102,17 +95,10 @@ impl Feed {
                 AdsTransmit::DeltaRequest(request) => feed.delta_request(*request),
                 AdsTransmit::Close => feed.close(),
             },
-            FeedIo::Rest(feed) => match transmit {
+            FeedIo::Optional(feed) => match transmit {
                 AdsTransmit::Open => feed.open(),
                 AdsTransmit::SotwRequest(request) => feed.request(*request),
                 // `Peer::to_server` describes REST and file sources as SotW, so no delta request comes.
-                AdsTransmit::DeltaRequest(_) => {}
-                AdsTransmit::Close => feed.close(),
-            },
-            FeedIo::File(feed) => match transmit {
-                AdsTransmit::Open => feed.open(),
-                AdsTransmit::SotwRequest(request) => feed.request(request.resource_names),
-                // As above.
                 AdsTransmit::DeltaRequest(_) => {}
                 AdsTransmit::Close => feed.close(),
             },
@@ -126,8 +112,7 @@ impl Feed {
     pub async fn next(&mut self) -> SourceEvent {
         match &mut self.io {
             FeedIo::Grpc(feed) => feed.next().await,
-            FeedIo::Rest(feed) => feed.next().await,
-            FeedIo::File(feed) => feed.next().await,
+            FeedIo::Optional(feed) => feed.next().await,
         }
     }
 }

@@ -10,7 +10,8 @@
 //! every kind of source: see [`XdsClient::watch_from`](crate::XdsClient::watch_from).
 //!
 //! Each source has one folder: `grpc`, `rest` and `file` contain its description and its IO. [`Feed`] is the common
-//! interface of the IO; it makes no decision about the protocol.
+//! interface of the IO; it makes no decision about the protocol. The IO of files and of REST are the features `file` and `rest` of
+//! this crate; `optional` is their interface.
 //!
 //! ```text
 //!  state machine ── AdsTransmit ─► Feed ── SourceEvent ─► state machine
@@ -26,6 +27,7 @@ mod event;
 mod feed;
 mod file;
 mod grpc;
+mod optional;
 mod peer;
 mod rest;
 mod spec;

@@ -6,19 +6,21 @@ use oxds_core::ads::{self, DataErrors, Protocol};
 use oxds_types::ResourceType;
 
 use super::error::SourceError;
-use super::file::File;
 use super::grpc::GrpcPeer;
-use super::rest::RestPeer;
+use super::optional::OptionalPeer;
 use super::spec::{Source, SourceSpecifier};
 use crate::bootstrap::{Bootstrap, Server};
 use crate::options::Options;
 
 /// One server, URL or file of a source.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Peer {
     Grpc(GrpcPeer),
-    Rest(RestPeer),
-    File(File, ResourceType),
+    #[cfg_attr(
+        not(any(feature = "file", feature = "rest")),
+        expect(dead_code, reason = "the sources that make it are features")
+    )]
+    Optional(Arc<dyn OptionalPeer>),
 }
 
 impl Peer {
@@ -35,15 +37,7 @@ impl Peer {
     pub(crate) fn uri(&self) -> Arc<str> {
         match self {
             Self::Grpc(peer) => peer.server.uri.as_str().into(),
-            Self::Rest(peer) => {
-                let scheme = match peer.server.credentials.is_private() {
-                    true => "https",
-                    false => "http",
-                };
-                let (host, path) = (peer.server.address.authority(), &peer.path);
-                format!("{scheme}://{host}{path}").into()
-            }
-            Self::File(file, _) => file.path.display().to_string().into(),
+            Self::Optional(peer) => peer.uri(),
         }
     }
 
@@ -55,8 +49,10 @@ impl Peer {
                 described.protocol = peer.protocol;
                 &peer.server
             }
-            Self::Rest(peer) => &peer.server,
-            Self::File(..) => return described,
+            Self::Optional(peer) => match peer.server() {
+                Some(server) => server,
+                None => return described,
+            },
         };
         described.version = server.version();
         described.ignore_resource_deletion = server.features.ignore_resource_deletion;
@@ -76,7 +72,7 @@ impl Peer {
     pub(crate) fn grpc_server(&self) -> Option<&Server> {
         match self {
             Self::Grpc(peer) => Some(&peer.server),
-            Self::Rest(_) | Self::File(..) => None,
+            Self::Optional(_) => None,
         }
     }
 }
@@ -85,7 +81,8 @@ impl Source {
     /// Returns the peers of the source for a resource type, in order of preference.
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
+    /// off.
     pub(crate) fn peers(
         &self,
         resource_type: &ResourceType,
@@ -101,13 +98,17 @@ impl Source {
                 let peers = grpc.peers(resource_type);
                 peers.map(|peer| peer.map(Peer::Grpc)).collect()
             }
+            #[cfg(feature = "rest")]
             SourceSpecifier::Rest(rest) => {
                 let peers = rest.peers(resource_type);
-                peers.map(|peer| peer.map(Peer::Rest)).collect()
+                peers.map(|peer| peer.map(Peer::Optional)).collect()
             }
-            SourceSpecifier::File(file) => {
-                Ok(vec![Peer::File(file.clone(), resource_type.clone())])
-            }
+            #[cfg(not(feature = "rest"))]
+            SourceSpecifier::Rest(_) => Err(SourceError::feature_off("source", "rest")),
+            #[cfg(feature = "file")]
+            SourceSpecifier::File(file) => Ok(vec![Peer::Optional(file.peer(resource_type))]),
+            #[cfg(not(feature = "file"))]
+            SourceSpecifier::File(_) => Err(SourceError::feature_off("source", "file")),
         }
     }
 }

@@ -193,3 +193,40 @@ fn workspace_dependencies_have_a_reason() {
         "docs/dependencies.md has no row for {missing:?}"
     );
 }
+
+/// Given the default features of a package, returns the crates that cargo compiles for it on Linux: itself, and its normal and
+/// build dependencies.
+fn compiled_crates(package: &str) -> BTreeSet<String> {
+    // `cargo metadata` unites the features of all members, `cargo tree -p` resolves those of one package.
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--locked",
+            "--package",
+            package,
+            "--target",
+            &target,
+        ])
+        .args(["--edges=normal,build", "--prefix=none", "--format={p}"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `name v1.2.3 (proc-macro) (*)`: name and version identify a crate, and a crate that was listed before has a star.
+    let crates = listed.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        Some(format!("{} {}", words.next()?, words.next()?))
+    });
+    crates.collect()
+}
+
+/// YAML, file watching, descriptors of the API and the server's half of the protocol are features that are off for a channel.
+#[test]
+fn d10_channel_needs_at_most_80_crates() {
+    let crates = compiled_crates("oxds-channel");
+    assert!(crates.iter().any(|name| name.starts_with("oxds-channel ")));
+    assert!(crates.len() <= 80, "{} crates: {crates:#?}", crates.len());
+}

@@ -12,10 +12,10 @@ use super::report::{Locating, Report};
 use super::resource::{Format, LoadedResource, Options, ReadResult};
 use super::walk::{Context, Walk};
 use crate::Error;
+use crate::clip::clip;
 use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets, on_stack_for};
 use crate::error::{self, Reason};
 use crate::schema;
-use crate::text::clip;
 
 /// Reads the resources of a file. `file` is used only to name the file in errors.
 ///

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::position::{locate, resource_positions};
 use super::resource::{Draft, LoadedResource, ReadResult};
 use super::walk::{Finding, Walk};
+use crate::clip::clip;
 use crate::error::Reason;
 use crate::path::FieldPath;
-use crate::text::clip;
 use crate::{Error, Position, ResourceType};
 
 /// Bytes of text that are parsed again to locate the findings of one document. Each finding costs one pass. Later findings

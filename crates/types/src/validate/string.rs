@@ -7,7 +7,7 @@ use envoy_types::pb::validate::string_rules::WellKnown;
 use regex::Regex;
 
 use super::broken::BrokenRule;
-use crate::text::{shorten, shorten_bytes};
+use crate::clip::{shorten, shorten_bytes};
 
 /// Rules for a string. Patterns are in RE2 syntax, which the `regex` crate implements.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use thiserror::Error;
 use super::names::{successor, v2_name};
 use super::rewrite::{Incompatibility, rewrite};
 use crate::ApiVersion;
+use crate::clip::clip;
 use crate::path::FieldPath;
 use crate::schema::{self, Message};
-use crate::text::clip;
 
 /// A field that the other API version cannot express.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -1,10 +1,11 @@
 //! Reads a file when it has changed, and reports it to the state machine as a SotW response.
 
 use std::path::Path;
+use std::pin::Pin;
 
 use bytes::Bytes;
 use oxds_types::codec::{self, Format, LoadedResource};
-use oxds_types::discovery::{Any, DiscoveryResponse, Resource};
+use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Resource};
 use oxds_types::file::{self, Stamp};
 use oxds_types::{Fingerprint, ResourceType};
 use prost::Message as _;
@@ -13,9 +14,10 @@ use tokio::task::JoinHandle;
 use super::changes::FileChanges;
 use super::spec::File;
 use crate::source::event::SourceEvent;
+use crate::source::optional::OptionalFeed;
 
 /// IO of a file source.
-pub(in crate::source) struct FileFeed {
+pub(super) struct FileFeed {
     file: File,
     resource_type: ResourceType,
     options: codec::Options,
@@ -37,11 +39,7 @@ pub(in crate::source) struct FileFeed {
 
 impl FileFeed {
     /// Creates a closed feed.
-    pub(in crate::source) fn new(
-        file: File,
-        resource_type: ResourceType,
-        most_bytes: usize,
-    ) -> Self {
+    pub(super) fn new(file: File, resource_type: ResourceType, most_bytes: usize) -> Self {
         let mut options = codec::Options::default();
         options.max_bytes = options.max_bytes.min(most_bytes);
         // The file may be written for a newer API than this library knows.
@@ -60,31 +58,8 @@ impl FileFeed {
         }
     }
 
-    /// Starts to watch and read the file.
-    pub(in crate::source) fn open(&mut self) {
-        self.changes = Some(FileChanges::new(&self.file));
-        self.opened = true;
-    }
-
-    /// Takes a request. Changed names are answered at once from the last content. An ACK repeats the old names, and gets
-    /// no answer.
-    pub(in crate::source) fn request(&mut self, names: Vec<String>) {
-        if self.names != names {
-            self.names = names;
-            self.due = self.response.is_some();
-        }
-    }
-
-    /// Stops watching. The content is dropped: the file is read again after the next `open`.
-    pub(in crate::source) fn close(&mut self) {
-        *self = Self {
-            options: self.options.clone(),
-            ..Self::new(self.file.clone(), self.resource_type.clone(), 0)
-        };
-    }
-
     /// Waits for the next event. Cancel-safe: a read in progress is kept in `self`.
-    pub(in crate::source) async fn next(&mut self) -> SourceEvent {
+    async fn next_event(&mut self) -> SourceEvent {
         if std::mem::take(&mut self.opened) {
             return SourceEvent::Opened(None);
         }
@@ -116,6 +91,35 @@ impl FileFeed {
             let read = move || read(&path, &resource_type, &options);
             self.reading = Some(tokio::task::spawn_blocking(read));
         }
+    }
+}
+
+impl OptionalFeed for FileFeed {
+    /// Starts to watch and read the file.
+    fn open(&mut self) {
+        self.changes = Some(FileChanges::new(&self.file));
+        self.opened = true;
+    }
+
+    /// Takes a request. Changed names are answered at once from the last content. An ACK repeats the old names, and gets
+    /// no answer.
+    fn request(&mut self, request: DiscoveryRequest) {
+        if self.names != request.resource_names {
+            self.names = request.resource_names;
+            self.due = self.response.is_some();
+        }
+    }
+
+    /// Stops watching. The content is dropped: the file is read again after the next `open`.
+    fn close(&mut self) {
+        *self = Self {
+            options: self.options.clone(),
+            ..Self::new(self.file.clone(), self.resource_type.clone(), 0)
+        };
+    }
+
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = SourceEvent> + Send + '_>> {
+        Box::pin(self.next_event())
     }
 }
 

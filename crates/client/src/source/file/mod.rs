@@ -1,10 +1,13 @@
 //! File sources: a file of resources that is read when it changes.
 //!
-//! This file describes the source; `feed` reads the file, `changes` detects changes.
+//! `spec` describes the source; `feed` reads the file, `changes` detects changes. These two need the feature `file`.
 
+#[cfg(feature = "file")]
 mod changes;
+#[cfg(feature = "file")]
 mod feed;
+#[cfg(feature = "file")]
+mod peer;
 mod spec;
 
-pub(super) use feed::FileFeed;
 pub use spec::File;

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// yet. Replace it by a rename, as Kubernetes does with the files of a ConfigMap: a rename is seen at once where the
 /// operating system reports changes (inotify, for example), and within half a second elsewhere. An invalid file changes
 /// nothing.
+///
+/// Reading needs the feature `file`: without it, watches of the source are
+/// [`SourceError::FeatureOff`](super::SourceError::FeatureOff).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct File {
     pub(crate) path: PathBuf,

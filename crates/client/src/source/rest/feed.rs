@@ -1,6 +1,5 @@
 //! Polls one URL. [`oxds_core::poll`] decides when, and with which request.
 
-use std::future::Future;
 use std::pin::Pin;
 
 use oxds_core::poll::{PollOutcome, RestPoller};
@@ -12,10 +11,11 @@ use super::post::post;
 use crate::net::credentials::CallAuth;
 use crate::random::random;
 use crate::source::event::SourceEvent;
+use crate::source::optional::OptionalFeed;
 use crate::timer::{at, sleep_until};
 
 /// IO of a REST source.
-pub(in crate::source) struct RestFeed {
+pub(super) struct RestFeed {
     peer: RestPeer,
     call_auth: CallAuth,
     node: Node,
@@ -31,7 +31,7 @@ pub(in crate::source) struct RestFeed {
 
 impl RestFeed {
     /// Creates a closed feed.
-    pub(in crate::source) fn new(peer: RestPeer, node: Node, max_response_bytes: usize) -> Self {
+    pub(super) fn new(peer: RestPeer, node: Node, max_response_bytes: usize) -> Self {
         Self {
             call_auth: CallAuth::new(&peer.server),
             peer,
@@ -44,26 +44,8 @@ impl RestFeed {
         }
     }
 
-    /// Starts polling; the first request sends the first poll.
-    pub(in crate::source) fn open(&mut self) {
-        self.poll = Some(RestPoller::new(self.peer.pace, self.node.clone()));
-        self.opened = true;
-    }
-
-    /// Sets the request of the next polls.
-    pub(in crate::source) fn request(&mut self, request: DiscoveryRequest) {
-        if let Some(poll) = &mut self.poll {
-            poll.handle_request(request);
-        }
-    }
-
-    /// Stops polling, and closes the connection of a poll in progress.
-    pub(in crate::source) fn close(&mut self) {
-        (self.poll, self.post, self.opened) = (None, None, false);
-    }
-
     /// Waits for the next event. Cancel-safe: the poll in progress is kept in `self`.
-    pub(in crate::source) async fn next(&mut self) -> SourceEvent {
+    async fn next_event(&mut self) -> SourceEvent {
         if std::mem::take(&mut self.opened) {
             return SourceEvent::Opened(None);
         }
@@ -95,6 +77,30 @@ impl RestFeed {
                 return event(answer);
             }
         }
+    }
+}
+
+impl OptionalFeed for RestFeed {
+    /// Starts polling; the first request sends the first poll.
+    fn open(&mut self) {
+        self.poll = Some(RestPoller::new(self.peer.pace, self.node.clone()));
+        self.opened = true;
+    }
+
+    /// Sets the request of the next polls.
+    fn request(&mut self, request: DiscoveryRequest) {
+        if let Some(poll) = &mut self.poll {
+            poll.handle_request(request);
+        }
+    }
+
+    /// Stops polling, and closes the connection of a poll in progress.
+    fn close(&mut self) {
+        (self.poll, self.post, self.opened) = (None, None, false);
+    }
+
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = SourceEvent> + Send + '_>> {
+        Box::pin(self.next_event())
     }
 }
 

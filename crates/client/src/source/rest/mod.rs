@@ -1,22 +1,23 @@
 //! REST sources: control planes that are polled.
 //!
-//! This file describes the source; `feed` decides with `oxds_core::poll` when to poll, `post` sends one poll.
+//! This file describes the source; `feed` decides with `oxds_core::poll` when to poll, `post` sends one poll. These two need the
+//! feature `rest`.
 
+#[cfg(feature = "rest")]
 mod feed;
+#[cfg(feature = "rest")]
 mod peer;
+#[cfg(feature = "rest")]
 mod post;
 
 use std::time::Duration;
 
 use oxds_core::poll::PollTiming;
-use oxds_types::ResourceType;
 
 use super::clusters::plaintext_server;
 use super::error::SourceError;
 use crate::bootstrap::Server;
 use crate::net::credentials::{ChannelCredentials, Configured};
-pub(super) use feed::RestFeed;
-pub(super) use peer::RestPeer;
 
 /// Default delay between polls.
 const REFRESH_DELAY: Duration = Duration::from_secs(5);
@@ -31,6 +32,8 @@ const HTTPS: &str = "https://";
 /// A poll posts a `DiscoveryRequest` in JSON to `/v3/discovery:clusters` or the path of another resource type, at most one
 /// at a time per type. If `request_timeout` is at least 1.25 s, the request asks servers to hold the poll until
 /// something changes (`Prefer: wait=N`, RFC 7240). A failed poll loses nothing: the next one returns the same resources.
+///
+/// Polls need the feature `rest`: without it, watches of the source are [`SourceError::FeatureOff`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rest {
     /// In order of preference.
@@ -124,26 +127,6 @@ impl Rest {
     pub fn request_timeout(mut self, timeout: Duration) -> Self {
         self.pace.request_timeout = timeout;
         self
-    }
-
-    /// Returns the peers for a resource type, in order of preference.
-    pub(super) fn peers(
-        &self,
-        resource_type: &ResourceType,
-    ) -> impl Iterator<Item = Result<RestPeer, SourceError>> {
-        self.servers.iter().cloned().map(move |server| {
-            let service = resource_type.service(server.version());
-            let path = service.and_then(|service| service.rest);
-            let path = path.ok_or_else(|| SourceError::NoService {
-                resource_type: resource_type.clone(),
-                transport: "REST",
-            })?;
-            Ok(RestPeer {
-                server,
-                path: format!("{}{path}", self.prefix),
-                pace: self.pace,
-            })
-        })
     }
 }
 

@@ -1,13 +1,64 @@
 //! One URL that is polled.
 
-use oxds_core::poll::PollTiming;
+use std::sync::Arc;
 
+use oxds_core::poll::PollTiming;
+use oxds_types::ResourceType;
+use oxds_types::discovery::Node;
+
+use super::Rest;
+use super::feed::RestFeed;
 use crate::bootstrap::Server;
+use crate::source::error::SourceError;
+use crate::source::optional::{OptionalFeed, OptionalPeer};
 
 /// A URL that polls are posted to, and how often.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RestPeer {
-    pub(crate) server: Server,
-    pub(crate) path: String,
-    pub(crate) pace: PollTiming,
+#[derive(Debug, Clone)]
+pub(super) struct RestPeer {
+    pub(super) server: Server,
+    pub(super) path: String,
+    pub(super) pace: PollTiming,
+}
+
+impl Rest {
+    /// Returns the peers for a resource type, in order of preference.
+    pub(in crate::source) fn peers(
+        &self,
+        resource_type: &ResourceType,
+    ) -> impl Iterator<Item = Result<Arc<dyn OptionalPeer>, SourceError>> {
+        self.servers.iter().cloned().map(move |server| {
+            let service = resource_type.service(server.version());
+            let path = service.and_then(|service| service.rest);
+            let path = path.ok_or_else(|| SourceError::NoService {
+                resource_type: resource_type.clone(),
+                transport: "REST",
+            })?;
+            let peer: Arc<dyn OptionalPeer> = Arc::new(RestPeer {
+                server,
+                path: format!("{}{path}", self.prefix),
+                pace: self.pace,
+            });
+            Ok(peer)
+        })
+    }
+}
+
+impl OptionalPeer for RestPeer {
+    fn uri(&self) -> Arc<str> {
+        let scheme = match self.server.credentials.is_private() {
+            true => "https",
+            false => "http",
+        };
+        let (host, path) = (self.server.address.authority(), &self.path);
+        format!("{scheme}://{host}{path}").into()
+    }
+
+    fn server(&self) -> Option<&Server> {
+        Some(&self.server)
+    }
+
+    fn feed(&self, node: &Node, max_response_bytes: usize) -> Box<dyn OptionalFeed> {
+        let (peer, node) = (self.clone(), node.clone());
+        Box::new(RestFeed::new(peer, node, max_response_bytes))
+    }
 }
