@@ -1,4 +1,36 @@
-//! Memory of another process, as Linux reports it.
+//! Memory of another process: as Linux reports it, and as its allocator or garbage collector counts it.
+
+/// Reads the bytes that this process has allocated and not freed; `None` in a build that does not count them.
+pub type LiveHeap = Option<fn() -> usize>;
+
+/// Memory of a server that has nothing to do.
+///
+/// A peer in Go has collected its garbage and has given unused memory back to the system. Ours gives back what glibc does by
+/// itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Footprint {
+    /// Resident memory, in bytes.
+    pub(crate) resident: u64,
+    /// Bytes of the objects that are in use, without the overhead of the allocator; `None` if they are not counted.
+    pub(crate) live: Option<u64>,
+}
+
+impl Footprint {
+    /// Growth since `earlier`.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        let live = self.live.zip(earlier.live);
+        Self {
+            resident: self.resident.saturating_sub(earlier.resident),
+            live: live.map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
+
+    /// The live heap; an error if it is not counted.
+    pub(crate) fn live(self) -> Result<u64, String> {
+        self.live
+            .ok_or_else(|| "the live heap was not counted".to_owned())
+    }
+}
 
 /// Resident memory, in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -34,4 +66,30 @@ pub(crate) fn forget_peak(process: u32) -> Result<(), String> {
 /// Mebibytes, for people.
 pub(crate) fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_live_heap_that_was_not_counted_is_an_error() {
+        let plain = Footprint {
+            resident: 30,
+            live: None,
+        };
+        let counted = Footprint {
+            resident: 50,
+            live: Some(40),
+        };
+        let earlier = Footprint {
+            resident: 10,
+            live: Some(15),
+        };
+        assert_eq!(counted.since(earlier).live(), Ok(25));
+        assert_eq!(counted.since(earlier).resident, 40);
+        assert!(plain.live().is_err());
+        assert!(plain.since(earlier).live().is_err());
+        assert!(counted.since(plain).live().is_err());
+    }
 }

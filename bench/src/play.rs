@@ -11,12 +11,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::roles::Role;
-use crate::{api, control, load, push, rpc, serve};
+use crate::{LiveHeap, api, control, load, push, rpc, serve};
 
 /// Runs the role that this JSON describes, in this process.
-pub(crate) fn play(json: &str) -> ExitCode {
+pub(crate) fn play(json: &str, live_heap: LiveHeap) -> ExitCode {
     let role = serde_json::from_str::<Role>(json).map_err(|error| error.to_string());
-    match role.and_then(run) {
+    match role.and_then(|role| run(role, live_heap)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("error: {error}");
@@ -25,7 +25,7 @@ pub(crate) fn play(json: &str) -> ExitCode {
     }
 }
 
-fn run(role: Role) -> Result<(), String> {
+fn run(role: Role, live_heap: LiveHeap) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -38,7 +38,10 @@ fn run(role: Role) -> Result<(), String> {
             count,
             groups,
             keys,
-        } => runtime.block_on(push::serve(holding, count, groups, keys.as_deref())),
+        } => {
+            let served = push::serve(holding, count, groups, keys.as_deref(), live_heap);
+            runtime.block_on(served)
+        }
         Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
         Role::Parse { folder } => result(&load::parse(&folder)?),
         Role::Api { folder, work } => result(&api::work(&folder, work)?),

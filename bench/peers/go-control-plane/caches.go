@@ -13,8 +13,8 @@ import (
 // store is a cache that its owner changes.
 type store interface {
 	cache() cache.Cache
-	// set publishes one resource that has changed.
-	set(index int)
+	// set publishes resources that have changed, all at once.
+	set(indices ...int)
 	// replace sets all resources again.
 	replace()
 }
@@ -38,7 +38,7 @@ func newSnapshots(resources *resources, groups int) *snapshots {
 func (s *snapshots) cache() cache.Cache { return s.all }
 
 // A snapshot is made of all resources, so a change of one replaces all.
-func (s *snapshots) set(int) { s.replace() }
+func (s *snapshots) set(...int) { s.replace() }
 
 func (s *snapshots) replace() { s.publish("bench", s.resources.all) }
 
@@ -65,8 +65,12 @@ func newLinear(resources *resources) *linear {
 
 func (l *linear) cache() cache.Cache { return l.all }
 
-func (l *linear) set(index int) {
-	if err := l.all.UpdateResource(resourceName(index), l.resources.all[index]); err != nil {
+func (l *linear) set(indices ...int) {
+	changed := make(map[string]types.Resource, len(indices))
+	for _, index := range indices {
+		changed[resourceName(index)] = l.resources.all[index]
+	}
+	if err := l.all.UpdateResources(changed, nil); err != nil {
 		log.Fatal(err)
 	}
 }

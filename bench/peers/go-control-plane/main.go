@@ -11,6 +11,8 @@ import (
 	"log"
 	"net"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +27,12 @@ func main() {
 	holding := flag.String("holding", "clusters", "clusters or assignments")
 	count := flag.Int("count", 1000, "how many")
 	groups := flag.Int("groups", 0, "how many groups of nodes, each with a few resources of its own")
+	folder := flag.String("load", "", "load this folder of YAML, print the result as JSON, and end")
 	flag.Parse()
+	if *folder != "" {
+		load(*folder)
+		return
+	}
 
 	resources := newResources(*holding, *count)
 	var held store
@@ -56,12 +63,21 @@ func obey(line string, held store, resources *resources) {
 	switch word, rest, _ := strings.Cut(line, " "); word {
 	case "cpu":
 		fmt.Println(cpuMicros())
+	case "heap":
+		fmt.Println(liveHeap())
 	case "change":
 		held.set(resources.change())
 	case "poison":
-		held.set(resources.poison())
+		var batch int
+		if _, err := fmt.Sscan(rest, &batch); err != nil {
+			log.Fatal(err)
+		}
+		held.set(resources.poison(batch)...)
 	case "replace":
 		resources.change()
+		if rest == "bytes" {
+			resources.decode()
+		}
 		held.replace()
 	case "storm":
 		var rate, millis int
@@ -82,6 +98,17 @@ func storm(every, length time.Duration, change func()) (changes int) {
 		time.Sleep(time.Duration(changes)*every - time.Since(start))
 	}
 	return changes
+}
+
+// liveHeap returns the bytes of reachable objects, and gives all other memory back to the system.
+func liveHeap() uint64 {
+	// Objects with a finalizer or a cleanup are freed by the second collection.
+	runtime.GC()
+	runtime.GC()
+	debug.FreeOSMemory()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }
 
 func cpuMicros() int64 {

@@ -11,6 +11,7 @@ import (
 	endpoint "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -22,6 +23,10 @@ type resources struct {
 	make       func(index, generation int) types.Resource
 	all        []types.Resource
 	generation int
+	// encoded is the argument of decode, made at its first call.
+	encoded [][]byte
+	// stale is the resource that has changed since encoded was made.
+	stale int
 }
 
 func newResources(holding string, count int) *resources {
@@ -46,13 +51,45 @@ func (r *resources) change() int {
 	r.generation++
 	index := r.generation % len(r.all)
 	r.all[index] = r.make(index, r.generation)
+	r.stale = index
 	return index
 }
 
-// poison makes resource 0 large.
-func (r *resources) poison() int {
+// poison makes resource 0 large and the rest of the batch larger than others; it returns their indices.
+func (r *resources) poison(batch int) []int {
+	changed := make([]int, batch)
+	for i := range changed {
+		changed[i] = i
+		r.all[i] = makeCluster(i, 0, 1500)
+	}
 	r.all[0] = makeCluster(0, 0, 4000)
-	return 0
+	return changed
+}
+
+// decode makes all messages from bytes, as a program does that reads them from a store.
+func (r *resources) decode() {
+	if r.encoded == nil {
+		r.encoded = make([][]byte, len(r.all))
+		for i := range r.all {
+			r.encode(i)
+		}
+	}
+	r.encode(r.stale)
+	for i, bytes := range r.encoded {
+		message := r.all[i].ProtoReflect().New().Interface()
+		if err := proto.Unmarshal(bytes, message); err != nil {
+			log.Fatal(err)
+		}
+		r.all[i] = message
+	}
+}
+
+func (r *resources) encode(index int) {
+	bytes, err := proto.Marshal(r.all[index])
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.encoded[index] = bytes
 }
 
 // withOwn returns the resources of a group: one in a hundred is its own.

@@ -8,7 +8,6 @@
     reason = "parts talk to their parent over standard output"
 )]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +18,7 @@ use http::uri::PathAndQuery;
 use tokio::time::MissedTickBehavior;
 use tonic::client::Grpc;
 
+use crate::program::program;
 use crate::roles::{Part, Role};
 use crate::rpc::Variant;
 use crate::rpc::bytes_codec::BytesCodec;
@@ -77,9 +77,8 @@ impl Client {
             Self::Oxds => Variant::Oxds,
             Self::TonicXds => Variant::TonicXds,
             Self::GrpcGo => {
-                let program = std::env::var("OXDS_BENCH_GRPC_GO")
-                    .map_err(|_| "OXDS_BENCH_GRPC_GO is not set: use bench/run".to_owned())?;
-                return Part::start_program(Path::new(&program), &[rate.to_string(), bootstrap]);
+                let program = program("OXDS_BENCH_GRPC_GO")?;
+                return Part::start_program(&program, &[rate.to_string(), bootstrap]);
             }
         };
         Part::start(&Role::Calls {

@@ -2,7 +2,7 @@
 //!
 //! While everything is cached, no client falls back (gRFC A71). So the listener of the primary moves to routes that the
 //! primary lacks just before it dies: one resource is missing, and the client asks the secondary, which routes to
-//! another backend.
+//! another backend. The client has a processor to itself; control planes and backends have the scenario's.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::calls::{self, Client};
 use super::resources;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Role};
+use crate::roles::{Part, Processors, Role};
 
 /// Longer than any backoff before the first response of the secondary.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -53,16 +53,16 @@ fn survive(client: Client, rate: u32, rounds: usize) -> Result<Survived, String>
 }
 
 fn once(client: Client, rate: u32) -> Result<Survived, String> {
-    let (old, mut new) = (Part::start(&Role::Backend)?, Part::start(&Role::Backend)?);
+    let backend = || Part::start_on(Processors::Beside, &Role::Backend);
+    let (old, mut new) = (backend()?, backend()?);
     let (primary, secondary) = (tempfile::tempdir(), tempfile::tempdir());
     let primary = primary.map_err(|error| error.to_string())?;
     let secondary = secondary.map_err(|error| error.to_string())?;
     save(primary.path(), "routes", old.hello())?;
     save(secondary.path(), "routes", new.hello())?;
     let serve = |folder: &Path| {
-        Part::start(&Role::ControlPlane {
-            folder: folder.to_owned(),
-        })
+        let folder = folder.to_owned();
+        Part::start_on(Processors::Beside, &Role::ControlPlane { folder })
     };
     let (p, f) = (serve(primary.path())?, serve(secondary.path())?);
     let mut calling = client.start(&[p.hello(), f.hello()], rate)?;

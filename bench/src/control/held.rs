@@ -18,7 +18,7 @@ use crate::Plan;
 use crate::memory::mib;
 use crate::push::Holding;
 use crate::report::Table;
-use crate::roles::{Part, Role};
+use crate::roles::{Part, Processors, Role};
 use crate::serve::obey;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -71,12 +71,13 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 }
 
 fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result<Shown, String> {
-    let mut server = Part::start(&Role::Push {
+    let push = Role::Push {
         holding,
         count,
         groups: 0,
         keys: None,
-    })?;
+    };
+    let mut server = Part::start_on(Processors::Beside, &push)?;
     let control_plane = server
         .hello()
         .split(' ')

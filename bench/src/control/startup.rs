@@ -1,4 +1,6 @@
 //! start of a channel whose routes name 1,000 clusters: bytes sent, and duration of its first call.
+//!
+//! The client has a processor to itself; control plane, backend and proxies have the scenario's.
 
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use super::proxy::Proxy;
 use super::resources;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Role};
+use crate::roles::{Part, Processors, Role};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -24,7 +26,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         true => ([10, 50], 1),
         false => ([100, 1_000], 5),
     };
-    let backend = Part::start(&Role::Backend)?;
+    let backend = Part::start_on(Processors::Beside, &Role::Backend)?;
     let mut asked_by_us = Vec::new();
     for clusters in sizes {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
@@ -33,21 +35,19 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             .collect();
         let yaml = resources::listener("routes") + &resources::routes(clusters) + &yaml;
         std::fs::write(folder.path().join("bench.yaml"), yaml).map_err(|e| e.to_string())?;
-        let control = Part::start(&Role::ControlPlane {
+        let control_plane = Role::ControlPlane {
             folder: folder.path().to_owned(),
-        })?;
+        };
+        let control = Part::start_on(Processors::Beside, &control_plane)?;
         // The control plane's first response takes it longer than any later one.
         start(Client::Oxds, control.hello(), 1)?;
         let ours = start(Client::Oxds, control.hello(), rounds)?;
         asked_by_us.push(ours.asked as f64 / clusters as f64);
         for peer in [Client::TonicXds, Client::GrpcGo] {
-            match start(peer, control.hello(), rounds) {
-                Ok(theirs) => rows(table, clusters, ours, (peer, theirs)),
-                Err(error) => table.note(&format!(
-                    "R-5: {} with {clusters} clusters: {error}",
-                    peer.name()
-                )),
-            }
+            let theirs = start(peer, control.hello(), rounds);
+            let name = peer.name();
+            let theirs = theirs.map_err(|error| format!("{name}, {clusters} clusters: {error}"))?;
+            rows(table, clusters, ours, (peer, theirs));
         }
     }
     // Ten times the clusters must take ten times the bytes, not a hundred times.

@@ -9,7 +9,7 @@ use super::request;
 use super::rig::{Contestant, Rig, wait};
 use super::swarm::Manner;
 use crate::Plan;
-use crate::memory::mib;
+use crate::memory::{Footprint, mib};
 use crate::report::{Row, Table, Target};
 
 /// Clients of the comparison; a peer encodes everything for each of them.
@@ -22,8 +22,10 @@ struct Shown {
     took: Duration,
     /// Bytes of one response.
     body: u64,
-    /// Growth of the server's resident memory.
+    /// Growth of the server's resident memory, garbage included.
     rise: u64,
+    /// Memory with the clients in sync, without garbage.
+    after: Footprint,
 }
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
@@ -33,6 +35,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         shown.map_err(|error| format!("{}: {error}", contestant.name()))
     };
     let ours = measure(Contestant::Oxds, FEW)?;
+    let live = measure(Contestant::Counted, FEW)?.after.live()?;
     for peer in [Contestant::Snapshot, Contestant::Linear] {
         let theirs = measure(peer, FEW)?;
         let mut row = |what: String, ours, theirs| {
@@ -54,6 +57,16 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             format!("memory rises, {FEW} clients (MiB)"),
             mib(ours.rise),
             mib(theirs.rise),
+        );
+        row(
+            format!("memory after it, {FEW} clients (MiB)"),
+            mib(ours.after.resident),
+            mib(theirs.after.resident),
+        );
+        row(
+            format!("live heap after it, {FEW} clients (MiB)"),
+            mib(live),
+            mib(theirs.after.live()?),
         );
     }
     let ours = measure(Contestant::Oxds, MANY)?;
@@ -82,5 +95,6 @@ async fn measure(contestant: Contestant, clusters: usize, clients: usize) -> Res
         took,
         body: bytes / clients as u64,
         rise: rig.server.memory()?.peak.saturating_sub(memory.resident),
+        after: rig.server.footprint()?,
     })
 }

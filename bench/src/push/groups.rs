@@ -9,18 +9,18 @@ use super::rig::{Contestant, address, wait};
 use super::server::{OWN, node_of};
 use super::swarm::{Manner, Swarm};
 use crate::Plan;
-use crate::memory::mib;
+use crate::memory::{Footprint, mib};
 use crate::report::{Row, Table, Target};
 
 /// Allowed memory of a group's resource beside its bytes.
 const PAIR_BYTES: usize = 50;
 
-/// Resident memory of a server, above that of an empty one.
+/// Memory of a server, above that of an empty one.
 struct Shown {
     /// Without clients.
-    loaded: u64,
+    loaded: Footprint,
     /// With one client in each group, in sync.
-    watched: u64,
+    watched: Footprint,
     /// Bytes that one group sees, as they are sent.
     seen: u64,
 }
@@ -36,6 +36,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         shown.map_err(|error| format!("{}: {error}", contestant.name()))
     };
     let ours = measure(Contestant::Oxds)?;
+    let counted = measure(Contestant::Counted)?;
     let peer = Contestant::Snapshot;
     let theirs = measure(peer)?;
     let mut row = |what: String, ours, theirs| {
@@ -47,26 +48,24 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             target: Target::None,
         });
     };
-    row(
-        format!("memory, {groups} groups (MiB)"),
-        ours.loaded,
-        theirs.loaded,
-    );
-    row(
-        format!("{groups} groups, a client each (MiB)"),
-        ours.watched,
-        theirs.watched,
-    );
+    let loaded = [ours.loaded, counted.loaded, theirs.loaded];
+    let watched = [ours.watched, counted.watched, theirs.watched];
+    for (suffix, [ours, counted, theirs]) in [("", loaded), (", a client each", watched)] {
+        let what = format!("{groups} groups{suffix}");
+        let (resident, live) = (theirs.resident, theirs.live()?);
+        row(format!("{what}, memory (MiB)"), ours.resident, resident);
+        row(format!("{what}, live heap (MiB)"), counted.live()?, live);
+    }
 
     let own = ours.seen / OWN as u64;
     let unique = ours.seen - own + own * groups as u64;
     let most = unique * 3 / 2 + (PAIR_BYTES * groups * resources) as u64;
     let clients = (SESSION_BYTES * groups) as u64;
-    table.limit("P-12", "memory (MiB)", mib(ours.loaded), mib(most));
+    table.limit("P-12", "memory (MiB)", mib(ours.loaded.resident), mib(most));
     table.limit(
         "P-12",
         "memory, a client each (MiB)",
-        mib(ours.watched),
+        mib(ours.watched.resident),
         mib(most + clients),
     );
     Ok(())
@@ -74,10 +73,9 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 
 async fn measure(contestant: Contestant, groups: usize, resources: usize) -> Result<Shown, String> {
     let holding = Holding::Clusters;
-    let empty = contestant.empty_memory()?;
-    let server = contestant.start_grouped(holding, resources, groups)?;
-    let memory = || Ok::<_, String>(server.memory()?.resident.saturating_sub(empty));
-    let loaded = memory()?;
+    let empty = contestant.empty()?;
+    let mut server = contestant.start_grouped(holding, resources, groups)?;
+    let loaded = server.footprint()?.since(empty);
     let manner = Manner::new(holding.resource_type(), Protocol::Delta);
     let mut swarm = Swarm::new(address(&server), manner)?;
     for group in 0..groups {
@@ -86,7 +84,7 @@ async fn measure(contestant: Contestant, groups: usize, resources: usize) -> Res
     }
     Ok(Shown {
         loaded,
-        watched: memory()?,
+        watched: server.footprint()?.since(empty),
         seen: swarm.mark().bytes / groups as u64,
     })
 }

@@ -22,7 +22,7 @@ use oxds_types::ResourceType;
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
 
-use super::swarm::LARGE;
+use super::swarm::{LARGE, MARKED};
 
 /// Filler of a cluster, which makes it about 500 bytes: the size that the scenarios assume.
 const FILLER: usize = 420;
@@ -67,6 +67,18 @@ impl Holding {
         let bytes = cluster(&name, 0, 2 * LARGE).encode_to_vec();
         Resource::new(ResourceType::CLUSTER, name, &bytes)
     }
+
+    /// A cluster that is valid, and that the swarm recognises by its size too.
+    pub(super) fn marked(self, index: usize) -> Resource {
+        let name = resource_name(index);
+        let bytes = cluster(&name, 0, (MARKED + LARGE) / 2).encode_to_vec();
+        Resource::new(ResourceType::CLUSTER, name, &bytes)
+    }
+}
+
+/// The message of a cluster; generations of it differ.
+pub(super) fn message(index: usize, generation: usize) -> Cluster {
+    cluster(&resource_name(index), generation, FILLER)
 }
 
 pub(super) fn resource_name(index: usize) -> String {

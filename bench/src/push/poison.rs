@@ -1,13 +1,16 @@
 //! P-13: a resource that every client NACKs.
+//!
+//! The text of the NACK names the resource, or nothing. In the second case the resource changes together with nine valid ones:
+//! a server has to find out which of the ten is invalid, and the clients should get the others meanwhile.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use oxds_core::snapshot::Protocol;
 
 use super::holding::Holding;
 use super::request;
 use super::rig::{Contestant, Rig, wait};
-use super::swarm::{Manner, Mood};
+use super::swarm::{Manner, Mood, Nack};
 use crate::Plan;
 use crate::report::{Row, Table, Target};
 
@@ -15,41 +18,85 @@ use crate::report::{Row, Table, Target};
 const WATCHED: Duration = Duration::from_secs(1);
 /// Changes of other resources meanwhile.
 const CHANGES: usize = 10;
+/// Resources that change together before a NACK that names none.
+const BATCH: usize = 10;
+/// The first response, and a round of isolation for each time that ten suspects are halved.
+const MOST_UNNAMED: f64 = 5.0;
+
+/// Result of one server.
+struct Shown {
+    /// Number of times that each client was sent the NACKed resource, on average.
+    sends: f64,
+    /// Clients without all of the valid resources of the same change, [`WATCHED`] after the change.
+    without: u64,
+    /// Time until all clients had accepted them, if they did.
+    accepted: Option<Duration>,
+}
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let clients = if plan.smoke { 20 } else { 1_000 };
-    for protocol in [Protocol::Delta, Protocol::Sotw] {
-        let measure = |contestant: Contestant| {
-            let sends = wait(measure(contestant, protocol, clients));
-            sends.map_err(|error| format!("{}: {error}", contestant.name()))
-        };
-        let ours = measure(Contestant::Oxds)?;
-        for peer in [Contestant::Snapshot, Contestant::Linear] {
-            table.row(&Row {
-                id: "P-13",
-                what: &format!("{protocol:?}, sends per client of the NACKed resource"),
-                ours,
-                peer: (peer.name(), measure(peer)?),
-                target: Target::None,
-            });
+    for nack in [Nack::Named, Nack::Unnamed] {
+        for protocol in [Protocol::Delta, Protocol::Sotw] {
+            compare(nack, protocol, clients, table)?;
         }
-        table.limit(
-            "P-13",
-            &format!("{protocol:?}, sends per client"),
-            ours,
-            1.0,
-        );
     }
     Ok(())
 }
 
-/// Number of times that each client was sent the NACKed resource, on average.
+fn compare(
+    nack: Nack,
+    protocol: Protocol,
+    clients: usize,
+    table: &mut Table,
+) -> Result<(), String> {
+    let measure = |contestant: Contestant| {
+        let shown = wait(measure(contestant, protocol, nack, clients));
+        shown.map_err(|error| format!("{}: {error}", contestant.name()))
+    };
+    let ours = measure(Contestant::Oxds)?;
+    let is_named = nack == Nack::Named;
+    for peer in [Contestant::Snapshot, Contestant::Linear] {
+        let theirs = measure(peer)?;
+        let mut row = |what: &str, ours: f64, theirs: f64| {
+            table.row(&Row {
+                id: "P-13",
+                what: &format!("{protocol:?}, {nack:?}, {what}"),
+                ours,
+                peer: (peer.name(), theirs),
+                target: Target::None,
+            });
+        };
+        row("sends per client", ours.sends, theirs.sends);
+        if !is_named {
+            let (ours, theirs) = (ours.without as f64, theirs.without as f64);
+            row("clients without the rest", ours, theirs);
+        }
+    }
+    let at = format!("{protocol:?}, {nack:?}");
+    let most = if is_named { 1.0 } else { MOST_UNNAMED };
+    let what = format!("{at}, sends per client");
+    table.limit("P-13", &what, ours.sends, most);
+    if !is_named {
+        let what = format!("{at}, clients without the rest");
+        table.limit("P-13", &what, ours.without as f64, 0.0);
+    }
+    if let Some(accepted) = ours.accepted.filter(|_| !is_named) {
+        let millis = accepted.as_secs_f64() * 1e3;
+        table.note(&format!(
+            "P-13: {at}: oxds: all have the rest after {millis:.0} ms"
+        ));
+    }
+    Ok(())
+}
+
 async fn measure(
     contestant: Contestant,
     protocol: Protocol,
+    nack: Nack,
     clients: usize,
-) -> Result<f64, String> {
+) -> Result<Shown, String> {
     const CLUSTERS: usize = 100;
+    let batch = if nack == Nack::Named { 1 } else { BATCH };
     let holding = Holding::Clusters;
     let mut rig = Rig::start(
         contestant,
@@ -60,16 +107,41 @@ async fn measure(
     let first = request::all(&holding.resource_type(), protocol);
     rig.swarm.fill(clients, &first, CLUSTERS).await?;
     rig.swarm.set(Mood {
-        nack: true,
+        nack,
+        marked: batch - 1,
         ..Mood::default()
     });
-    rig.server.tell("poison")?;
-    rig.swarm
-        .until(clients as u64, |counted| counted.large)
-        .await?;
+    let start = Instant::now();
+    rig.server.tell(&format!("poison {batch}"))?;
+    let all = clients as u64;
+    rig.swarm.until(all, |counted| counted.large).await?;
+    let left = WATCHED.saturating_sub(start.elapsed());
+    // Nothing to wait for if nothing changed beside the invalid resource.
+    let accepted = batch > 1
+        && rig
+            .swarm
+            .reaches(left, all, |counted| counted.complete)
+            .await;
+    let accepted = accepted.then(|| start.elapsed());
+    let without = all - rig.swarm.mark().complete;
     for _ in 0..CHANGES {
         rig.server.tell("change")?;
         tokio::time::sleep(WATCHED / CHANGES as u32).await;
     }
-    Ok(rig.swarm.mark().large as f64 / clients as f64)
+    Ok(Shown {
+        sends: rig.swarm.mark().large as f64 / clients as f64,
+        without,
+        accepted,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_unnamed_nack_is_allowed_a_round_per_halving() {
+        let halvings = (BATCH as f64).log2().ceil();
+        assert_eq!(MOST_UNNAMED, 1.0 + halvings);
+    }
 }

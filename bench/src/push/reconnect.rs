@@ -1,4 +1,8 @@
-//! P-6, P-7: every client reconnects at the same time, and requests a thousand names.
+//! P-6, P-7: every client reconnects at the same time, and requests a thousand names by delta.
+//!
+//! In P-6 they report the versions that they have, and nothing has changed, so no response is due: the protocol requires
+//! one only for a new wildcard subscription. oxds sends an empty one; `createDeltaResponse` and `respondDelta` of
+//! go-control-plane's snapshot cache, and `computeResponse` of its linear cache, send none.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +16,7 @@ use super::request;
 use super::rig::{Contestant, Rig, address, wait};
 use super::swarm::{Counted, Manner};
 use crate::Plan;
-use crate::memory::mib;
+use crate::memory::{Footprint, mib};
 use crate::report::{Row, Table, Target};
 
 /// Names that a client requests.
@@ -27,12 +31,14 @@ const COLD_MILLIS: f64 = 800.0;
 const STREAM_BYTES: u64 = 64 * 1024;
 
 struct Shown {
-    /// Time until the last client had its response. `None` if some got none, because nothing has changed.
+    /// Time until the last client had its response. `None` if none was due, and not all got one.
     answered: Option<Duration>,
     cpu_micros: u64,
     counted: Counted,
-    /// Memory above that of an empty server.
+    /// Peak of the resident memory above that of an empty server, garbage included.
     peak: u64,
+    /// Memory above that of an empty server, all clients in sync, without garbage.
+    after: Footprint,
     /// Bytes of all resources, as they are sent.
     corpus: u64,
 }
@@ -48,16 +54,30 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             shown.map_err(|error| format!("{id}, {}: {error}", contestant.name()))
         };
         let ours = measure(Contestant::Oxds)?;
+        let live = measure(Contestant::Counted)?.after.live()?;
         for peer in [Contestant::Snapshot, Contestant::Linear] {
             let theirs = measure(peer)?;
-            compare(id, peer, &ours, &theirs, table);
+            compare(id, peer, (&ours, live), &theirs, table)?;
         }
         judge(id, is_warm, clients, &ours, table)?;
     }
     Ok(())
 }
 
-fn compare(id: &'static str, peer: Contestant, ours: &Shown, theirs: &Shown, table: &mut Table) {
+fn compare(
+    id: &'static str,
+    peer: Contestant,
+    (ours, live): (&Shown, u64),
+    theirs: &Shown,
+    table: &mut Table,
+) -> Result<(), String> {
+    if theirs.answered.is_none() {
+        let responses = theirs.counted.messages;
+        let name = peer.name();
+        table.note(&format!(
+            "{id}: {name}: no response is due; {responses} sent"
+        ));
+    }
     let mut row = |what, ours, theirs| {
         table.row(&Row {
             id,
@@ -77,6 +97,14 @@ fn compare(id: &'static str, peer: Contestant, ours: &Shown, theirs: &Shown, tab
         theirs.cpu_micros as f64 / 1e3,
     );
     row("peak memory (MiB)", mib(ours.peak), mib(theirs.peak));
+    let (after, theirs) = (ours.after, theirs.after);
+    row(
+        "memory in sync (MiB)",
+        mib(after.resident),
+        mib(theirs.resident),
+    );
+    row("live heap in sync (MiB)", mib(live), mib(theirs.live()?));
+    Ok(())
 }
 
 fn judge(
@@ -86,7 +114,9 @@ fn judge(
     ours: &Shown,
     table: &mut Table,
 ) -> Result<(), String> {
-    let answered = ours.answered.ok_or("not every client was answered")?;
+    let answered = ours
+        .answered
+        .ok_or("oxds has not sent every client a response")?;
     let (most, resources) = if is_warm {
         (WARM_MILLIS, 0)
     } else {
@@ -120,7 +150,7 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
         CLUSTERS,
         Manner::new(holding.resource_type(), Protocol::Delta),
     )?;
-    let empty = contestant.empty_memory()?;
+    let empty = contestant.empty()?;
     let mut probe = Probe::connect(address(&rig.server)).await?;
     let (versions, corpus) = probe.versions(CLUSTERS).await?;
     drop(probe);
@@ -142,7 +172,8 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
         answered: answered.map(|last| last.duration_since(start)),
         cpu_micros: rig.server.cpu_micros()? - cpu,
         counted: rig.swarm.mark(),
-        peak: rig.server.memory()?.peak.saturating_sub(empty),
+        peak: rig.server.memory()?.peak.saturating_sub(empty.resident),
+        after: rig.server.footprint()?.since(empty),
         corpus,
     })
 }
@@ -158,21 +189,23 @@ fn first(from: usize, versions: &HashMap<String, String>, is_warm: bool) -> Byte
     request::named(&Holding::Clusters.resource_type(), names, held)
 }
 
-/// Waits until the server is idle; returns when the last client got its response, if all did.
+/// Waits until every due response has arrived and the server is idle; returns when the last client got its response, if
+/// all did.
 async fn answers(rig: &mut Rig, clients: usize, is_warm: bool) -> Result<Option<Instant>, String> {
-    let mut spent = rig.server.cpu_micros()?;
+    if !is_warm {
+        let all = (clients * NAMES) as u64;
+        rig.swarm.until(all, |counted| counted.resources).await?;
+    }
+    // A server is idle while the clients still read what it has written, so both must be quiet.
+    let mut spent = (rig.server.cpu_micros()?, rig.swarm.mark());
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;
-        let now = rig.server.cpu_micros()?;
-        if now - spent < QUIET_MICROS {
+        let now = (rig.server.cpu_micros()?, rig.swarm.mark());
+        if now.0 - spent.0 < QUIET_MICROS && now.1 == spent.1 {
             break;
         }
         spent = now;
     }
-    let counted = rig.swarm.mark();
-    let is_answered = match is_warm {
-        true => counted.messages >= clients as u64,
-        false => counted.resources >= (clients * NAMES) as u64,
-    };
+    let is_answered = spent.1.messages >= clients as u64;
     Ok(rig.swarm.arrivals().last().copied().filter(|_| is_answered))
 }

@@ -1,18 +1,21 @@
 //! A server and the swarm of its clients.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::holding::Holding;
 use super::keys::Keys;
 use super::metrics::Counts;
 use super::swarm::{Manner, Swarm};
+use crate::memory::Footprint;
+use crate::program::program;
 use crate::roles::{Part, Role};
 
 /// Servers of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contestant {
     Oxds,
+    /// The same server with an allocator that counts, which costs time.
+    Counted,
     /// go-control-plane's snapshot cache.
     Snapshot,
     /// go-control-plane's linear cache.
@@ -25,6 +28,7 @@ impl Contestant {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Oxds => "oxds",
+            Self::Counted => "oxds, counted",
             Self::Snapshot => "gcp snapshot",
             Self::Linear => "gcp linear",
         }
@@ -35,9 +39,9 @@ impl Contestant {
         self.start_grouped(holding, count, 0)
     }
 
-    /// Resident memory of a server with almost no resources.
-    pub(super) fn empty_memory(self) -> Result<u64, String> {
-        Ok(self.start(Holding::Clusters, 1)?.memory()?.resident)
+    /// Memory of a server with almost no resources.
+    pub(super) fn empty(self) -> Result<Footprint, String> {
+        self.start(Holding::Clusters, 1)?.footprint()
     }
 
     /// The same for this many node groups, each of which has a few of its own resources.
@@ -55,13 +59,11 @@ impl Contestant {
         };
         let cache = match self {
             Self::Oxds => return Part::start(&role),
+            Self::Counted => return Part::start_counted(&role),
             Self::Snapshot => "snapshot",
             Self::Linear => "linear",
         };
-        let peer =
-            PathBuf::from(std::env::var_os("OXDS_BENCH_GO_CONTROL_PLANE").ok_or(
-                "OXDS_BENCH_GO_CONTROL_PLANE does not name the peer's binary: use bench/run",
-            )?);
+        let peer = program("OXDS_BENCH_GO_CONTROL_PLANE")?;
         let arguments = [
             format!("-cache={cache}"),
             format!("-holding={}", holding.name()),

@@ -3,10 +3,11 @@
 //! | line | what happens | answer |
 //! |---|---|---|
 //! | `change` | the next resource changes | – |
-//! | `poison` | resource 0 becomes large | – |
-//! | `replace` | the whole state is replaced; the next resource is different | – |
+//! | `poison BATCH` | of the first resources, 0 becomes large and the others a little larger, all at once | – |
+//! | `replace bytes`, `replace messages` | the whole state is replaced, from encoded resources or from messages; the next resource is different | – |
 //! | `storm RATE MILLIS` | changes at this rate per second for so long | how many |
 //! | `cpu` | – | CPU time of the process, in microseconds |
+//! | `heap` | garbage is collected | bytes of the objects in use; `-` if they are not counted |
 //!
 //! The go-control-plane server of `peers/` obeys the same lines, as far as its caches can.
 
@@ -20,13 +21,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
+use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use oxds_core::group::NodeMatcher;
 use oxds_core::snapshot::Resource;
 use oxds_server::{Cache, Limits, Security, Server};
-use oxds_types::Glob;
+use oxds_types::{Glob, ResourceType};
+use prost::Message as _;
 
-use super::holding::Holding;
+use super::holding::{self, Holding};
 use super::keys;
+use crate::LiveHeap;
 use crate::serve::{ANY_PORT, obey};
 
 /// Serves until the parent ends. Its hello has the addresses of the gRPC port and the HTTP port.
@@ -35,6 +39,7 @@ pub(crate) async fn serve(
     count: usize,
     groups: usize,
     keys: Option<&Path>,
+    live_heap: LiveHeap,
 ) -> Result<(), String> {
     let mut source = Source::new(holding, count, groups);
     let cache = source.cache.clone();
@@ -52,7 +57,12 @@ pub(crate) async fn serve(
         .map_err(|error| error.to_string())?;
     let http = server.http_addr().ok_or("no HTTP port")?;
     println!("{} {http}", server.grpc_addr());
-    server.run(obey(move |line| source.obey(line))).await;
+    let obey_line = move |line: &str| match (line, live_heap) {
+        ("heap", Some(bytes)) => Some(bytes().to_string()),
+        ("heap", None) => Some("-".to_owned()),
+        (line, _) => source.obey(line),
+    };
+    server.run(obey(obey_line)).await;
     Ok(())
 }
 
@@ -77,8 +87,10 @@ struct Source {
     holding: Holding,
     count: usize,
     generation: usize,
-    /// Argument of [`Self::replace`], made at its first call.
+    /// Argument of `replace bytes`, made at its first call.
     encoded: Vec<Resource>,
+    /// Argument of `replace messages`, made at its first call.
+    messages: Vec<Cluster>,
 }
 
 impl Source {
@@ -101,18 +113,24 @@ impl Source {
             count,
             generation: 0,
             encoded: Vec::new(),
+            messages: Vec::new(),
         }
     }
 
     fn obey(&mut self, line: &str) -> Option<String> {
         let mut words = line.split(' ');
         let word = words.next()?;
+        if let Some(form) = line.strip_prefix("replace ") {
+            return self.replace(form);
+        }
         let mut number = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
         match word {
             "cpu" => return Some(ProcessTime::now().as_duration().as_micros().to_string()),
             "change" => self.change(),
-            "poison" => self.apply([self.holding.poison(0)]),
-            "replace" => self.replace(),
+            "poison" => {
+                let others = (1..number() as usize).map(|index| self.holding.marked(index));
+                self.apply(std::iter::once(self.holding.poison(0)).chain(others));
+            }
             "storm" => {
                 let changes = self.storm(number(), Duration::from_millis(number()));
                 return Some(changes.to_string());
@@ -132,10 +150,33 @@ impl Source {
         self.apply([self.holding.resource(index, self.generation)]);
     }
 
-    /// From encoded messages, as a store has them.
-    fn replace(&mut self) {
+    fn replace(&mut self, form: &str) -> Option<String> {
         self.generation += 1;
         let changed = self.generation % self.count;
+        match form {
+            "bytes" => self.replace_from_bytes(changed),
+            "messages" => self.replace_from_messages(changed),
+            other => return Some(format!("error: unknown form {other}")),
+        }
+        None
+    }
+
+    /// From messages, as a program makes them.
+    fn replace_from_messages(&mut self, changed: usize) {
+        if self.messages.is_empty() {
+            let all = (0..self.count).map(|index| holding::message(index, 0));
+            self.messages = all.collect();
+        }
+        self.messages[changed] = holding::message(changed, self.generation);
+        let encoded = |message: &Cluster| {
+            let bytes = message.encode_to_vec();
+            Resource::new(ResourceType::CLUSTER, message.name.as_str(), &bytes)
+        };
+        self.cache.replace(self.messages.iter().map(encoded));
+    }
+
+    /// From encoded messages, as a store has them.
+    fn replace_from_bytes(&mut self, changed: usize) {
         if self.encoded.is_empty() {
             let all = (0..self.count).map(|index| self.holding.resource(index, 0));
             self.encoded = all.collect();

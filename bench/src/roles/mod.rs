@@ -5,7 +5,9 @@
 //! serve end when their standard input closes, so that none outlives the run.
 
 mod part;
+mod processors;
 mod role;
 
 pub(crate) use self::part::Part;
+pub(crate) use self::processors::Processors;
 pub(crate) use self::role::{ApiWork, Role};

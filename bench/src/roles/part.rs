@@ -1,13 +1,13 @@
 //! A part, from the view of the scenario that started it.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde::de::DeserializeOwned;
 
-use super::Role;
-use crate::memory::{self, Memory};
+use super::{Processors, Role};
+use crate::memory::{self, Footprint, Memory};
 
 /// A running part; it ends when this is dropped.
 #[derive(Debug)]
@@ -20,29 +20,50 @@ pub(crate) struct Part {
 impl Part {
     /// Starts a part and waits for its hello.
     pub(crate) fn start(role: &Role) -> Result<Self, String> {
-        let mut part = Self::start_measuring(role)?;
-        part.hello = part.line()?;
-        Ok(part)
+        Self::start_on(role.processors(), role)
+    }
+
+    /// The same on these processors.
+    pub(crate) fn start_on(processors: Processors, role: &Role) -> Result<Self, String> {
+        Self::spawn(&this_program()?, processors, &arguments(role)?)?.greeted()
+    }
+
+    /// Starts a part whose live heap is counted.
+    pub(crate) fn start_counted(role: &Role) -> Result<Self, String> {
+        let program = this_program()?.with_file_name("oxds-bench-counted");
+        Self::spawn(&program, role.processors(), &arguments(role)?)?.greeted()
     }
 
     /// Starts a part that prints only its result.
     pub(crate) fn start_measuring(role: &Role) -> Result<Self, String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let role_as_json = serde_json::to_string(role).map_err(|error| error.to_string())?;
-        let arguments = ["role".to_owned(), role_as_json];
-        Self::spawn(&program, role.processors(), &arguments)
+        Self::spawn(&this_program()?, role.processors(), &arguments(role)?)
     }
 
     /// Starts a peer's program, which follows the same conventions, and waits for its hello.
     pub(crate) fn start_program(program: &Path, arguments: &[String]) -> Result<Self, String> {
-        let mut part = Self::spawn(program, "1", arguments)?;
-        part.hello = part.line()?;
-        Ok(part)
+        Self::spawn(program, Processors::Alone, arguments)?.greeted()
     }
 
-    fn spawn(program: &Path, processors: &str, arguments: &[String]) -> Result<Self, String> {
+    /// Starts a peer's program that prints only its result.
+    pub(crate) fn start_program_measuring(
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<Self, String> {
+        Self::spawn(program, Processors::Both, arguments)
+    }
+
+    fn greeted(mut self) -> Result<Self, String> {
+        self.hello = self.line()?;
+        Ok(self)
+    }
+
+    fn spawn(program: &Path, processors: Processors, arguments: &[String]) -> Result<Self, String> {
+        if !program.exists() {
+            let program = program.display();
+            return Err(format!("{program} does not exist: use bench/run"));
+        }
         let mut child = Command::new("taskset")
-            .args(["-c", processors])
+            .args(["-c", processors.list()])
             .arg(program)
             .args(arguments)
             .stdin(Stdio::piped())
@@ -73,6 +94,22 @@ impl Part {
     /// Memory of the part's process.
     pub(crate) fn memory(&self) -> Result<Memory, String> {
         Memory::of(self.child.id())
+    }
+
+    /// Memory without garbage.
+    pub(crate) fn footprint(&mut self) -> Result<Footprint, String> {
+        self.tell("heap")?;
+        let line = self.answer()?;
+        let live = match line.as_str() {
+            "-" => None,
+            number => Some(
+                number
+                    .parse()
+                    .map_err(|_| format!("not a number: {number}"))?,
+            ),
+        };
+        let resident = self.memory()?.resident;
+        Ok(Footprint { resident, live })
     }
 
     /// Makes the resident memory the peak.
@@ -109,6 +146,15 @@ impl Part {
             line => Ok(line.to_owned()),
         }
     }
+}
+
+fn this_program() -> Result<PathBuf, String> {
+    std::env::current_exe().map_err(|error| error.to_string())
+}
+
+fn arguments(role: &Role) -> Result<[String; 2], String> {
+    let role = serde_json::to_string(role).map_err(|error| error.to_string())?;
+    Ok(["role".to_owned(), role])
 }
 
 impl Drop for Part {

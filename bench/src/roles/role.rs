@@ -4,16 +4,13 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::processors::Processors;
 use crate::push::Holding;
 use crate::rpc::Variant;
 
 /// Measured works of `oxds api`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ApiWork {
-    /// Everything that `oxds api check` does.
-    Check,
-    /// Everything that `oxds api breaking` does.
-    Breaking,
     /// Hashes of all files, after parsing.
     Hash,
     /// The next major, after parsing.
@@ -64,12 +61,35 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Processors of a role: a client has its own, servers share the other, and loading is measured on all of them.
-    pub(super) fn processors(&self) -> &'static str {
+    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
+    /// them, and their backends the other one.
+    pub(super) fn processors(&self) -> Processors {
         match self {
-            Role::Client { .. } | Role::Holder { .. } => "0",
-            Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => "0,1",
-            _ => "1",
+            Role::Client { .. } => Processors::Beside,
+            Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => Processors::Both,
+            _ => Processors::Alone,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f_measured_processes_have_a_processor_alone() {
+        let calls = Role::Calls {
+            variant: Variant::Oxds,
+            rate: 1,
+            bootstrap: String::new(),
+        };
+        let holder = Role::Holder {
+            holding: Holding::Clusters,
+            control_plane: String::new(),
+        };
+        for role in [calls, holder] {
+            assert_eq!(role.processors(), Processors::Alone, "{role:?}");
+        }
+        assert_ne!(Processors::Alone.list(), Processors::Beside.list());
     }
 }

@@ -32,11 +32,25 @@ impl Manner {
     }
 }
 
+/// Answer to an invalid resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Nack {
+    /// An ACK.
+    #[default]
+    No,
+    /// A NACK whose text names the resource, as those of gRPC and of Envoy's CDS and LDS do.
+    Named,
+    /// A NACK whose text names nothing, as that of Envoy if a resource does not decode.
+    Unnamed,
+}
+
 /// Commands to a running swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mood {
-    /// NACK resources larger than [`LARGE`](super::LARGE).
-    pub(crate) nack: bool,
+    /// Answer to resources larger than [`LARGE`](super::LARGE).
+    pub(crate) nack: Nack,
+    /// Number of the [`MARKED`](super::MARKED) resources that a change has.
+    pub(crate) marked: usize,
     /// Read nothing.
     pub(crate) stalled: bool,
 }

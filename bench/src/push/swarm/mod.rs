@@ -25,8 +25,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-pub(super) use manner::{Manner, Mood, text};
-pub(super) use scanner::LARGE;
+pub(super) use manner::{Manner, Mood, Nack, text};
+pub(super) use scanner::{LARGE, MARKED};
 use stream::Stream;
 pub(super) use stream::framed;
 pub(super) use tally::{Counted, Tally};
@@ -167,5 +167,16 @@ impl Swarm {
         self.tally
             .until(TIMEOUT, |counted| count(counted) >= goal)
             .await
+    }
+
+    /// The same, but for no longer than `limit`; returns whether the count was reached.
+    pub(super) async fn reaches(
+        &self,
+        limit: Duration,
+        goal: u64,
+        count: fn(&Counted) -> u64,
+    ) -> bool {
+        let reached = self.tally.until(limit, |counted| count(counted) >= goal);
+        reached.await.is_ok()
     }
 }

@@ -20,6 +20,8 @@ const REMOVED: u64 = 6;
 
 /// Resources above this size are counted separately: P-13 recognises its resource by the size.
 pub(crate) const LARGE: usize = 2_000;
+/// Resources above this size and up to [`LARGE`] are counted separately: the valid ones of the same change.
+pub(crate) const MARKED: usize = 1_000;
 
 const LENGTH_DELIMITED: u64 = 2;
 const VARINT: u64 = 0;
@@ -32,6 +34,8 @@ pub(crate) struct Seen {
     pub(crate) resources: usize,
     /// Resources larger than [`LARGE`].
     pub(crate) large: usize,
+    /// Resources larger than [`MARKED`], but not than [`LARGE`].
+    pub(crate) marked: usize,
     pub(crate) removed: usize,
     /// Total bytes.
     pub(crate) bytes: usize,
@@ -165,6 +169,7 @@ impl Scanner {
             RESOURCES => {
                 self.seen.resources += 1;
                 self.seen.large += usize::from(length > LARGE);
+                self.seen.marked += usize::from(length > MARKED && length <= LARGE);
             }
             REMOVED => self.seen.removed += 1,
             _ => {}
@@ -212,7 +217,12 @@ mod tests {
         };
         let response = DeltaDiscoveryResponse {
             system_version_info: "v".to_owned(),
-            resources: vec![resource(3), resource(LARGE), resource(400)],
+            resources: vec![
+                resource(3),
+                resource(LARGE),
+                resource(MARKED),
+                resource(400),
+            ],
             removed_resources: vec!["gone".to_owned()],
             nonce: "n12".to_owned(),
             ..DeltaDiscoveryResponse::default()
@@ -226,8 +236,9 @@ mod tests {
         let first = Seen {
             version: b"v".to_vec(),
             nonce: b"n12".to_vec(),
-            resources: 3,
+            resources: 4,
             large: 1,
+            marked: 1,
             removed: 1,
             bytes: response.encoded_len(),
         };

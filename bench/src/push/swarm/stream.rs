@@ -13,7 +13,7 @@ use prost::Message;
 use tokio::sync::watch;
 
 use super::super::holding;
-use super::manner::{Manner, Mood, text};
+use super::manner::{Manner, Mood, Nack, text};
 use super::scanner::{Scanner, Seen};
 use super::tally::Tally;
 
@@ -25,6 +25,8 @@ pub(super) struct Stream {
     tally: Arc<Tally>,
     /// The last accepted version, which a SotW client repeats in a NACK.
     accepted: String,
+    /// Marked resources that it has accepted.
+    marked: usize,
 }
 
 impl Stream {
@@ -55,6 +57,7 @@ impl Stream {
             mood,
             tally,
             accepted: String::new(),
+            marked: 0,
         })
     }
 
@@ -94,15 +97,21 @@ impl Stream {
     }
 
     fn answer(&mut self, seen: &Seen) -> Bytes {
-        let refused = seen.large > 0 && self.mood.borrow().nack;
-        let error_detail = refused.then(|| Status {
+        let mood = *self.mood.borrow();
+        let text = match mood.nack {
+            _ if seen.large == 0 => None,
+            Nack::No => None,
+            Nack::Named => Some(format!("{}: too large for us", holding::resource_name(0))),
+            Nack::Unnamed => Some("a resource is too large for us".to_owned()),
+        };
+        let error_detail = text.map(|message| Status {
             code: 3,
-            // Names the resources, as Envoy and gRPC do.
-            message: format!("{}: too large for us", holding::resource_name(0)),
+            message,
             ..Status::default()
         });
-        if !refused {
+        if error_detail.is_none() {
             self.accepted = String::from_utf8_lossy(&seen.version).into_owned();
+            self.count_marked(seen, mood.marked);
         }
         let type_url = self.manner.resource_type.type_url().to_owned();
         let response_nonce = String::from_utf8_lossy(&seen.nonce).into_owned();
@@ -120,6 +129,20 @@ impl Stream {
                 error_detail,
                 ..DeltaDiscoveryRequest::default()
             }),
+        }
+    }
+}
+
+impl Stream {
+    fn count_marked(&mut self, seen: &Seen, goal: usize) {
+        let before = self.marked;
+        self.marked = match self.manner.protocol {
+            // A response has all resources of the type.
+            Protocol::Sotw => before.max(seen.marked),
+            Protocol::Delta => before + seen.marked,
+        };
+        if before < goal && self.marked >= goal {
+            self.tally.completed();
         }
     }
 }

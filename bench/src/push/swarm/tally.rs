@@ -14,6 +14,8 @@ pub(crate) struct Counted {
     pub(crate) resources: u64,
     /// Resources larger than [`super::LARGE`].
     pub(crate) large: u64,
+    /// Streams that have accepted all [`super::MARKED`] resources of the change.
+    pub(crate) complete: u64,
     /// Bytes of responses.
     pub(crate) bytes: u64,
 }
@@ -42,6 +44,12 @@ impl Tally {
         sums.counted.large += seen.large as u64;
         sums.arrivals.push(Instant::now());
         drop(sums);
+        self.added.notify_one();
+    }
+
+    /// Counts a stream that has accepted all marked resources.
+    pub(super) fn completed(&self) {
+        self.lock().counted.complete += 1;
         self.added.notify_one();
     }
 

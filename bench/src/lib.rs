@@ -1,0 +1,96 @@
+//! Benchmarks of oxds against its peers, each peer measured in the same run.
+//!
+//! `bench/run` builds this program and calls it; one line per scenario comes out: id, ours, peer,
+//! ratio, target. The program starts itself again in *roles* (a backend, a client, a control
+//! plane), so that what is measured is one process that does one thing.
+//!
+//! | scenario | module |
+//! |---|---|
+//! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
+//! | R-5 … R-7: start-up, a control plane that dies, memory of a client | [`control`] |
+//! | P-1 … P-13: changes pushed to clients | [`push`] |
+//! | F-1: time until a folder of YAML is served | [`load`] |
+//! | F-2: time from a saved file to the client | [`follow`] |
+//! | V-1: a versioned API checked | [`api`] |
+
+mod api;
+mod control;
+mod follow;
+mod load;
+mod memory;
+mod plan;
+mod play;
+mod program;
+mod push;
+mod report;
+mod roles;
+mod rpc;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use memory::LiveHeap;
+pub(crate) use plan::Plan;
+
+/// Benchmarks of oxds against its peers.
+#[derive(Debug, Parser)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run scenarios and print the table.
+    Run(Plan),
+    /// Play one part of a scenario in a process of its own.
+    #[command(hide = true)]
+    Role { json: String },
+}
+
+/// Runs the command of this process's arguments.
+pub fn main(live_heap: LiveHeap) -> ExitCode {
+    match Args::parse().command {
+        Command::Role { json } => play::play(&json, live_heap),
+        Command::Run(plan) => run(&plan),
+    }
+}
+
+type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
+
+const SCENARIOS: &[(&[&str], Scenario)] = &[
+    (&["R-1", "R-2"], rpc::run),
+    (&["R-5"], control::startup),
+    (&["R-6"], control::failover),
+    (&["R-7"], control::held),
+    (&["P-1"], push::change::run),
+    (&["P-2", "P-3", "P-4"], push::fan_out::run),
+    (&["P-5"], push::full_state::run),
+    (&["P-6", "P-7"], push::reconnect::run),
+    (&["P-8"], push::idle::run),
+    (&["P-9"], push::sustained::run),
+    (&["P-10"], push::stalled::run),
+    (&["P-11"], push::replace::run),
+    (&["P-12"], push::groups::run),
+    (&["P-13"], push::poison::run),
+    (&["F-1"], load::run),
+    (&["F-2"], follow::run),
+    (&["V-1"], api::run),
+];
+
+fn run(plan: &Plan) -> ExitCode {
+    let mut table = report::Table::default();
+    let mut failed = false;
+    for (ids, scenario) in SCENARIOS {
+        if !ids.iter().any(|id| plan.wants(id)) {
+            continue;
+        }
+        if let Err(error) = scenario(plan, &mut table) {
+            table.note(&format!("{}: FAILED: {error}", ids.join(", ")));
+            failed = true;
+        }
+    }
+    ExitCode::from(u8::from(failed))
+}
