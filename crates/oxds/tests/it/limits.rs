@@ -219,3 +219,66 @@ fn s77_poll_hold_max_limits_requested_wait() {
     let took = poll(&server, "prefer: wait=50\r\n");
     assert!(took < Duration::from_secs(15), "{took:?}");
 }
+
+/// Every limit on what one client makes the server keep ends the stream that exceeds it, with the limit in the status.
+#[tokio::test(flavor = "multi_thread")]
+async fn c1_options_bound_what_a_client_makes_the_server_keep() {
+    for (option, value, expected) in [
+        (
+            "--max-node-id-bytes",
+            "5",
+            "node id of 6 bytes: at most 5 are allowed",
+        ),
+        (
+            "--max-node-bytes",
+            "7",
+            "node of 8 bytes: at most 7 are allowed",
+        ),
+        (
+            "--max-connection-bytes",
+            "100",
+            "this connection: the limit of 100 bytes",
+        ),
+        (
+            "--max-client-bytes",
+            "100",
+            "clients: the limit of 100 bytes",
+        ),
+    ] {
+        let (server, _dir) = start(&[option, value]);
+        let mut client = connect(&server).await;
+        let ended = subscribe(&mut client).await.ended().await;
+        assert!(
+            matches!(&ended, Ended::Status(RESOURCE_EXHAUSTED, text) if text.contains(expected)),
+            "{option}: {ended:?}"
+        );
+    }
+    for (option, value) in [
+        ("--max-name-bytes", "10"),
+        ("--csds", "off"),
+        ("--max-types", "1"),
+    ] {
+        let (server, _dir) = start(&[option, value]);
+        let mut client = connect(&server).await;
+        let ended = match option {
+            "--csds" => {
+                let csds =
+                    "/envoy.service.status.v3.ClientStatusDiscoveryService/FetchClientStatus";
+                client.call(csds).await.expect("a call").ended().await
+            }
+            "--max-types" => {
+                let mut call = subscribe(&mut client).await;
+                call.send(framed(&DiscoveryRequest {
+                    type_url: "type.googleapis.com/envoy.config.listener.v3.Listener".into(),
+                    ..DiscoveryRequest::default()
+                }));
+                call.ended().await
+            }
+            _ => subscribe(&mut client).await.ended().await,
+        };
+        assert!(
+            matches!(ended, Ended::Status(3 | RESOURCE_EXHAUSTED | 12, _)),
+            "{option}: {ended:?}"
+        );
+    }
+}

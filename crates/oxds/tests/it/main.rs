@@ -13,6 +13,7 @@ mod client_security;
 mod conformance;
 mod demo;
 mod drain;
+mod hostile_files;
 mod layers;
 mod limits;
 mod mistakes;
