@@ -4,11 +4,22 @@
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use oxds_types::codec::{Format, LoadedResource, Options, check_depth, decode, encode};
 use oxds_types::version_map::to_v2;
 
 const FORMATS: [Format; 4] = [Format::Yaml, Format::Json, Format::Text, Format::Binary];
+
+mod wire;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    match data.first() {
+        Some(variant) if FORMATS[usize::from(variant % 4)] == Format::Binary => {
+            wire::mutate(data, size, max_size, seed)
+        }
+        _ => fuzzer_mutate(data, size, max_size),
+    }
+});
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((variant, bytes)) = bytes.split_first() else {
@@ -18,7 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
     options.allow_unknown_fields = variant & 4 != 0;
     let format = FORMATS[usize::from(variant % 4)];
     match decode(Path::new("f"), format, bytes, &options) {
-        Ok(resources) => resources.iter().for_each(|resource| check(resource, format)),
+        Ok(resources) => resources
+            .iter()
+            .for_each(|resource| check(resource, format)),
         Err(errors) => {
             assert!(!errors.is_empty());
             for error in errors {

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oxds_apicheck::plan::Plan;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::model::Tree;
+use oxds_apicheck::plan::Plan;
 use oxds_apicheck::print::Printer;
 
 fuzz_target!(|text: &str| {
@@ -16,7 +16,11 @@ fuzz_target!(|text: &str| {
         Ok(again) => again,
         Err(mistakes) => panic!("{mistakes:?}\n{printed}"),
     };
-    let hash = |tree: &Tree| Hashes::of(tree, VERSION_OPTION).file("a.proto").map(|file| file.local);
+    let hash = |tree: &Tree| {
+        Hashes::of(tree, VERSION_OPTION)
+            .file("a.proto")
+            .map(|file| file.local)
+    };
     assert_eq!(hash(&tree), hash(&again), "{printed}");
     assert_eq!(print(&again), printed);
 });
@@ -24,5 +28,6 @@ fuzz_target!(|text: &str| {
 fn print(tree: &Tree) -> String {
     let plan = Plan::default();
     let printer = Printer::new(tree, &plan);
-    tree.file("a.proto").map_or(String::new(), |file| printer.file(file))
+    tree.file("a.proto")
+        .map_or(String::new(), |file| printer.file(file))
 }

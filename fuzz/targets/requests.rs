@@ -5,7 +5,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use oxds_core::session::{Config, Request, Scope, Session};
 use oxds_core::snapshot::{ChangeSet, Protocol, Resource, Snapshot};
 use oxds_core::time::Instant;
@@ -14,6 +14,12 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 use oxds_types::{RequestSize, ResourceType};
 use prost::Message as _;
 
+mod wire;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    wire::mutate(data, size, max_size, seed)
+});
+
 fuzz_target!(|bytes: &[u8]| {
     let Some((variant, bytes)) = bytes.split_first() else {
         return;
@@ -21,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     let protocol = match variant % 3 {
         0 => Protocol::Sotw,
         1 => Protocol::Delta,
-        _ => return rest(bytes),
+        _ => return wire::elements(bytes).for_each(rest),
     };
     let config = Arc::new(Config {
         max_names: 50,
@@ -29,8 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
     });
     let mut session = Session::new(protocol, Scope::Aggregated, config);
     let mut now = Instant::EPOCH;
-    // One request after each zero byte that no shorter request ends at: lengths as in gRPC would waste the input.
-    for message in bytes.split(|byte| *byte == 0xff) {
+    for message in wire::elements(bytes) {
         let request = match protocol {
             Protocol::Sotw => sotw(message).map(Request::Sotw),
             Protocol::Delta => delta(message).map(Request::Delta),
@@ -53,15 +58,18 @@ fn sotw(message: &[u8]) -> Option<DiscoveryRequest> {
     let names = request.resource_names.len() + request.resource_locators.len();
     assert_eq!(size.names, names);
     let node = request.node.as_ref().map_or(0, |node| node.encoded_len());
-    assert!(size.node >= node || repeated(message, 2), "{} {node}", size.node);
+    assert!(
+        size.node >= node || repeated(message, 2),
+        "{} {node}",
+        size.node
+    );
     Some(request)
 }
 
 fn delta(message: &[u8]) -> Option<DeltaDiscoveryRequest> {
     let size = RequestSize::of_delta(message);
     let request = DeltaDiscoveryRequest::decode(message).ok()?;
-    let names =
-        request.resource_names_subscribe.len() + request.resource_locators_subscribe.len();
+    let names = request.resource_names_subscribe.len() + request.resource_locators_subscribe.len();
     assert_eq!(size.names, names);
     // Entries of one key are one entry.
     assert!(size.versions >= request.initial_resource_versions.len());
@@ -70,7 +78,11 @@ fn delta(message: &[u8]) -> Option<DeltaDiscoveryRequest> {
 
 /// Whether a field may occur more than once. Decoders merge its occurrences.
 fn repeated(message: &[u8], number: u8) -> bool {
-    message.iter().filter(|byte| **byte == number << 3 | 2).count() > 1
+    message
+        .iter()
+        .filter(|byte| **byte == number << 3 | 2)
+        .count()
+        > 1
 }
 
 fn rest(text: &[u8]) {
@@ -87,7 +99,11 @@ fn rest(text: &[u8]) {
 
 fn drain(session: &mut Session, now: Instant) {
     static SNAPSHOT: LazyLock<Arc<Snapshot>> = LazyLock::new(|| {
-        let types = [ResourceType::CLUSTER, ResourceType::ENDPOINT, ResourceType::LISTENER];
+        let types = [
+            ResourceType::CLUSTER,
+            ResourceType::ENDPOINT,
+            ResourceType::LISTENER,
+        ];
         let resource = |of: &ResourceType, name| Resource::new(of.clone(), name, b"\x0a\x01a");
         let changes = types.iter().fold(ChangeSet::default(), |changes, of| {
             let changes = changes.put(resource(of, "a").with_ttl(Duration::from_secs(5)));

@@ -1,11 +1,11 @@
-//! Any bytes as responses of a control plane, over gRPC and REST, to a client that watches resources of each kind: it
+//! Any bytes as responses of a control plane, over gRPC and REST, to a client that watches resources of each type: it
 //! answers each with an ACK or a NACK, and never panics.
 #![no_main]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientConfig, Server, ServerId};
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
@@ -13,6 +13,12 @@ use oxds_types::ResourceType;
 use oxds_types::codec::{response_from_json, response_to_json};
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse, Node};
 use prost::Message as _;
+
+mod wire;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    wire::mutate(data, size, max_size, seed)
+});
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((variant, bytes)) = bytes.split_first() else {
@@ -36,11 +42,15 @@ fuzz_target!(|bytes: &[u8]| {
         client.watch(AuthorityId::default(), &resource_type, &Arc::from(name));
     }
     if protocol == Protocol::Delta {
-        client.watch(AuthorityId::default(), &ResourceType::CLUSTER, &Arc::from("*"));
+        client.watch(
+            AuthorityId::default(),
+            &ResourceType::CLUSTER,
+            &Arc::from("*"),
+        );
     }
     let mut now = Instant::EPOCH;
     drain(&mut client, now);
-    for message in bytes.split(|byte| *byte == 0xff) {
+    for message in wire::elements(bytes) {
         now = now + Duration::from_secs(1);
         client.handle_timeout(now);
         let id = ServerId::default();

@@ -2,7 +2,12 @@
 //! and delta, on one stream or one for each type. The properties are those of the tests of `oxds-core`, whose sources these
 //! are.
 #![no_main]
-#![allow(dead_code, unused_imports, clippy::all, reason = "tests without their harness")]
+#![allow(
+    dead_code,
+    unused_imports,
+    clippy::all,
+    reason = "tests without their harness"
+)]
 
 use libfuzzer_sys::fuzz_target;
 
@@ -11,4 +16,4 @@ mod pair;
 #[path = "../../crates/core/tests/it/support/mod.rs"]
 mod support;
 
-fuzz_target!(|bytes: &[u8]| pair::play_bytes(bytes));
+fuzz_target!(|bytes: &[u8]| pair::fuzz::play_bytes(bytes));

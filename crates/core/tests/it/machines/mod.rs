@@ -5,6 +5,7 @@
 //! and expire unless the server confirms them. `found` keeps the sequences that the property found.
 
 mod found;
+pub(crate) mod fuzz;
 mod pair;
 
 use std::time::Duration;

@@ -26,7 +26,7 @@ use oxds_types::{
 };
 use prost::Message;
 
-use crate::ads::{any, bad_cluster, cluster};
+use crate::support::resources::{any, bad_cluster, cluster};
 
 use super::WHOLE;
 

@@ -2,6 +2,7 @@
 //! the server has for it. `found` keeps the sequences that the properties found.
 
 mod found;
+pub(crate) mod fuzz;
 mod script;
 
 use std::time::Duration;
@@ -231,23 +232,25 @@ fn play(link: &mut Link, ops: &[Op], bad: bool) {
     }
 }
 
-/// Operations for a client that NACKs as Envoy does; without TTLs, as the server does not know which copies such a
-/// client has.
+/// Operations for a client that NACKs as Envoy does.
 fn envoy_ops() -> impl Strategy<Value = Vec<Op>> {
+    ops(false).prop_map(for_envoy)
+}
+
+/// Replaces the contents that have a TTL: the server does not know which copies a client has that NACKs as Envoy does.
+fn for_envoy(mut ops: Vec<Op>) -> Vec<Op> {
     let content = |content| match content {
         2 => 8,
         3 => 0,
         other => other,
     };
-    ops(false).prop_map(move |mut ops| {
-        for op in &mut ops {
-            if let Op::Change(edits) = op {
-                let edits = edits.iter_mut();
-                edits.for_each(|edited| edited.content = edited.content.map(content));
-            }
+    for op in &mut ops {
+        if let Op::Change(edits) = op {
+            let edits = edits.iter_mut();
+            edits.for_each(|edited| edited.content = edited.content.map(content));
         }
-        ops
-    })
+    }
+    ops
 }
 
 fn ops(gentle: bool) -> impl Strategy<Value = Vec<Op>> {
