@@ -6,7 +6,9 @@ use std::path::Path;
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use oxds_types::codec::{Format, LoadedResource, Options, check_depth, decode, encode};
+use oxds_types::discovery::{Any, Duration, Resource};
 use oxds_types::version_map::to_v2;
+use prost::Message as _;
 
 const FORMATS: [Format; 4] = [Format::Yaml, Format::Json, Format::Text, Format::Binary];
 
@@ -29,9 +31,11 @@ fuzz_target!(|bytes: &[u8]| {
     options.allow_unknown_fields = variant & 4 != 0;
     let format = FORMATS[usize::from(variant % 4)];
     match decode(Path::new("f"), format, bytes, &options) {
-        Ok(resources) => resources
-            .iter()
-            .for_each(|resource| check(resource, format)),
+        Ok(resources) => {
+            for resource in &resources {
+                check(resource, format, &options);
+            }
+        }
         Err(errors) => {
             assert!(!errors.is_empty());
             for error in errors {
@@ -41,23 +45,55 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn check(resource: &LoadedResource, read_as: Format) {
+/// A resource is valid for the client, and reads back as the same from each format, with its name and TTL.
+fn check(resource: &LoadedResource, read_as: Format, options: &Options) {
     check_depth(resource.resource_type.message(), &resource.any.value).expect("checked at load");
     let _ = to_v2(resource.resource_type.message(), &resource.any.value);
+    let wrapper = Resource {
+        name: resource.name.to_string(),
+        resource: Some(resource.any.clone()),
+        ttl: resource.ttl.map(|ttl| Duration {
+            seconds: ttl.as_secs().cast_signed(),
+            nanos: ttl.subsec_nanos().cast_signed(),
+        }),
+        ..Resource::default()
+    };
+    let wrapper = Any {
+        type_url: "type.googleapis.com/envoy.service.discovery.v3.Resource".to_owned(),
+        value: wrapper.encode_to_vec().into(),
+    };
     for format in FORMATS {
         // An `Any` of unknown type, which binary files may have, cannot be written as text.
-        let Ok(text) = encode(std::slice::from_ref(&resource.any), format) else {
+        let Ok(text) = encode(std::slice::from_ref(&wrapper), format) else {
             assert_eq!(read_as, Format::Binary, "{format:?} {resource:?}");
             continue;
         };
-        if resource.ttl.is_some() || read_as == Format::Binary {
-            continue;
-        }
-        let again = decode(Path::new("f"), format, &text, &Options::default());
-        let Ok(again) = again else {
-            // Names and TTL of a wrapper are not in the resource.
-            continue;
+        let again = match decode(Path::new("f"), format, &text, options) {
+            Ok(again) => again,
+            Err(errors) => panic!("{format:?} {errors:?}\n{}", String::from_utf8_lossy(&text)),
         };
-        assert_eq!(again[0].any, resource.any, "{format:?}");
+        assert_eq!(again.len(), 1, "{format:?}");
+        let again = &again[0];
+        assert_eq!(
+            (&again.name, again.ttl),
+            (&resource.name, resource.ttl),
+            "{format:?}"
+        );
+        if again.any != resource.any {
+            // Text and binary have unknown fields and a `Value` without content. JSON omits the former, and the latter is null.
+            let [was, is] = [&resource.any, &again.any].map(|any| {
+                encode(std::slice::from_ref(any), Format::Json).expect("written before")
+            });
+            assert_eq!(
+                String::from_utf8_lossy(&was),
+                String::from_utf8_lossy(&is),
+                "{format:?}"
+            );
+            let has_null = was.windows(4).any(|word| word == b"null");
+            assert!(
+                has_null || read_as == Format::Binary,
+                "{format:?} {resource:?}"
+            );
+        }
     }
 }

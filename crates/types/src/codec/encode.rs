@@ -80,9 +80,10 @@ fn write(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError> {
         }
         Format::Text => {
             let options = FormatOptions::new().pretty(true).expand_any(true);
-            Ok(response(resources)?
-                .to_text_format_with_options(&options)
-                .into_bytes())
+            let (schema, mut response) = response(resources)?;
+            // A binary file may have an `Any` whose type URL the grammar of text format does not allow.
+            canonical::normalise(schema, &mut response);
+            Ok(response.to_text_format_with_options(&options).into_bytes())
         }
         Format::Binary => {
             let resources = resources.to_vec();
@@ -113,7 +114,7 @@ fn malformed(message: &str, reason: &dyn std::fmt::Display) -> EncodeError {
     }
 }
 
-fn response(resources: &[Any]) -> Result<DynamicMessage, EncodeError> {
+fn response(resources: &[Any]) -> Result<(&'static Message, DynamicMessage), EncodeError> {
     let schema =
         schema::find(RESPONSE).ok_or_else(|| EncodeError::UnknownType(RESPONSE.to_owned()))?;
     let mut response = DynamicMessage::new(schema.descriptor.clone());
@@ -124,7 +125,7 @@ fn response(resources: &[Any]) -> Result<DynamicMessage, EncodeError> {
             ..Default::default()
         })
         .map_err(|error| malformed(RESPONSE, &error))?;
-    Ok(response)
+    Ok((schema, response))
 }
 
 /// The message in an `Any`, serialized with its `@type`.

@@ -7,6 +7,7 @@ mod checks;
 mod depth;
 mod descriptors;
 mod documents;
+mod fuzzed;
 mod limits;
 mod messages;
 mod references;
