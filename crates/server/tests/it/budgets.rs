@@ -221,6 +221,41 @@ async fn c1_texts_of_repeated_nacks_do_not_add_up() {
     released(&server).await;
 }
 
+/// Given a client that polls and NACKs with a long text, then the text counts until the client accepts other content.
+#[tokio::test]
+async fn c1_nack_texts_of_poll_clients_count() {
+    let server = start(|_| {}).await;
+    let changed = |content| crate::cluster("a", &[0x10, content]);
+    let poll = async |body: &Json| {
+        let path = "/v3/discovery:clusters";
+        let (status, text) = post(server.http, path, body.to_string(), Some(0)).await;
+        (
+            status,
+            serde_json::from_str::<Json>(&text).unwrap_or_default(),
+        )
+    };
+    let mut changes = upsert(&[]);
+    changes.upserts.push(changed(1).into());
+    server.cache.apply(changes);
+    let first = poll(&json!({"node": {"id": "n"}})).await.1;
+    let before = server.metric("oxds_client_bytes").await;
+    let nack = json!({"node": {"id": "n"}, "responseNonce": first["nonce"],
+        "errorDetail": {"message": format!("a: {}", "no ".repeat(1_000))}});
+    poll(&nack).await;
+    let kept = server.metric("oxds_client_bytes").await;
+    assert!(kept >= before + 3_000, "{before}, then {kept}");
+    let mut changes = upsert(&[]);
+    changes.upserts.push(changed(2).into());
+    server.cache.apply(changes);
+    let (status, second) = poll(&nack).await;
+    assert_eq!(status, StatusCode::OK);
+    let ack = json!({"node": {"id": "n"}, "responseNonce": second["nonce"],
+        "versionInfo": second["versionInfo"]});
+    let (status, _) = poll(&ack).await;
+    assert_eq!(status, StatusCode::NOT_MODIFIED, "{second}");
+    assert_eq!(server.metric("oxds_client_bytes").await, before);
+}
+
 /// Given clients that poll with invented ids and many names, then the registry follows those that fit the budget, and refuses
 /// polls that do not.
 #[tokio::test]

@@ -324,12 +324,18 @@ impl PollClient {
         };
         let events = session.handle_request(now, report, config);
         let nacks = session.reported_nacks(&events);
+        let turn = session.turn();
+        if !events.is_empty() {
+            let texts = self.sessions().map(|(of, poll)| cost::of_nacks(poll, of));
+            let bytes = texts.sum();
+            self.is_over_budget |= self.share.set(Kept::Nacks, bytes).is_err();
+        }
         let handled = HandledPoll {
             events,
             nacks,
             is_new,
         };
-        (session.turn(), handled)
+        (turn, handled)
     }
 
     /// Opens a session for a subscription. Those of the same type that share a name with it end.
