@@ -1,6 +1,7 @@
 //! Polls one URL. [`oxds_core::poll`] decides when, and with which request.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use oxds_core::poll::{PollOutcome, RestPoller};
 use oxds_core::time::Instant;
@@ -8,10 +9,11 @@ use oxds_types::discovery::{DiscoveryRequest, Node};
 
 use super::peer::RestPeer;
 use super::post::post;
+use crate::bootstrap::Server;
 use crate::net::credentials::CallAuth;
 use crate::random::random;
 use crate::source::event::SourceEvent;
-use crate::source::optional::OptionalFeed;
+use crate::source::optional::{OptionalFeed, OptionalPeer};
 use crate::timer::{at, sleep_until};
 
 /// IO of a REST source.
@@ -101,6 +103,26 @@ impl OptionalFeed for RestFeed {
 
     fn next(&mut self) -> Pin<Box<dyn Future<Output = SourceEvent> + Send + '_>> {
         Box::pin(self.next_event())
+    }
+}
+
+impl OptionalPeer for RestPeer {
+    fn uri(&self) -> Arc<str> {
+        let scheme = match self.server.credentials.is_private() {
+            true => "https",
+            false => "http",
+        };
+        let (host, path) = (self.server.address.authority(), &self.path);
+        format!("{scheme}://{host}{path}").into()
+    }
+
+    fn server(&self) -> Option<&Server> {
+        Some(&self.server)
+    }
+
+    fn feed(&self, node: &Node, max_response_bytes: usize) -> Box<dyn OptionalFeed> {
+        let (peer, node) = (self.clone(), node.clone());
+        Box::new(RestFeed::new(peer, node, max_response_bytes))
     }
 }
 

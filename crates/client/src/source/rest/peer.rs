@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use oxds_core::poll::PollTiming;
 use oxds_types::ResourceType;
-use oxds_types::discovery::Node;
 
 use super::Rest;
-use super::feed::RestFeed;
 use crate::bootstrap::Server;
 use crate::source::error::SourceError;
-use crate::source::optional::{OptionalFeed, OptionalPeer};
+use crate::source::optional::OptionalPeer;
 
 /// A URL that polls are posted to, and how often.
 #[derive(Debug, Clone)]
@@ -40,25 +38,5 @@ impl Rest {
             });
             Ok(peer)
         })
-    }
-}
-
-impl OptionalPeer for RestPeer {
-    fn uri(&self) -> Arc<str> {
-        let scheme = match self.server.credentials.is_private() {
-            true => "https",
-            false => "http",
-        };
-        let (host, path) = (self.server.address.authority(), &self.path);
-        format!("{scheme}://{host}{path}").into()
-    }
-
-    fn server(&self) -> Option<&Server> {
-        Some(&self.server)
-    }
-
-    fn feed(&self, node: &Node, max_response_bytes: usize) -> Box<dyn OptionalFeed> {
-        let (peer, node) = (self.clone(), node.clone());
-        Box::new(RestFeed::new(peer, node, max_response_bytes))
     }
 }
