@@ -9,7 +9,7 @@ use crate::snapshot::Resource;
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) resources: Vec<Arc<Resource>>,
-    /// Names of resources that the response removes, and that the client has.
+    /// Names of resources that the response removes, and that the client may have.
     pub(crate) removals: Vec<Arc<str>>,
     /// SotW: copies that the response repeats, as their removal waits. A text may name them, although the client
     /// accepted them before.

@@ -162,9 +162,13 @@ impl TypeSession {
         }
         let is_new =
             |one: &Arc<Resource>| client.accepted(one.name()) != Some(one) || nacked(one).is_some();
-        removals.retain(|name| client.accepted(name).is_some() || !self.resumed.fresh);
-        let is_repeated = removals.is_empty() && !resources.iter().any(is_new);
+        let has = |name: &Arc<str>| client.accepted(name).is_some() || !self.resumed.fresh;
+        let is_repeated = !removals.iter().any(has) && !resources.iter().any(is_new);
         resources.retain(|one| is_repeated || is_new(one));
+        // Delta: the client may use a part of an earlier response that it NACKed. To send the removal again costs a name.
+        if resources.is_empty() || !self.context.is_delta() {
+            removals.retain(has);
+        }
         News {
             resources,
             removals,

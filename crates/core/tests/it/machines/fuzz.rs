@@ -4,6 +4,7 @@ use super::{Op, WHOLE, play};
 use crate::support::cases::{Choices, each_seed};
 
 /// Plays the operations that these bytes select.
+#[cfg(not(test))]
 pub(crate) fn play_bytes(bytes: &[u8]) {
     play(&ops(bytes));
 }

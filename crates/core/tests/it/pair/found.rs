@@ -44,6 +44,20 @@ fn a2_resource_of_a_nacked_state_is_removed() {
     }
 }
 
+/// The client uses the rest of a NACKed response. The next response, which removes that, is rejected as a whole.
+#[test]
+fn a2_removal_of_the_rest_of_a_nacked_response_is_repeated() {
+    for ops in [
+        "C2=bad C0=1; Reconnect 43 50 49 44; Pass 50; C2=broken -C0",
+        "C0=0>E0 C1=0>E1 E0=1 E1=bad; Reconnect 0 40 0 0; Pass 50; E1=broken -E0",
+        "C0=0>E0 C1=0>E1 E1=1 E0=bad; Reconnect 0 40 0 0; Pass 50; E0=broken -E1",
+    ] {
+        let mut link = Link::new(Style::Envoy, Protocol::Delta, false, false);
+        link.client.rejects = Rejects::AsEnvoy;
+        run(link, &script(ops), true);
+    }
+}
+
 /// L1 is bad, and the client may have an earlier copy, so each full state carries it, and is NACKed. The client uses the
 /// new L0, which has a TTL.
 #[test]
