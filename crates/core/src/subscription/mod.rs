@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use oxds_types::{ResourceType, name::WILDCARD};
 
+pub(crate) use name::Verdict;
 pub use name::{Sent, SubscribedName};
 use names::SortedNames;
 

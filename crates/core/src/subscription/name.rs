@@ -52,6 +52,19 @@ pub enum Sent<'a> {
     Resource(&'a Arc<Resource>),
 }
 
+/// Action for a due name.
+#[derive(Debug)]
+pub(crate) enum Verdict<'a> {
+    /// None: the client was sent the current state.
+    UpToDate,
+    /// Send the resource.
+    Send(&'a Arc<Resource>),
+    /// Report that the copy that was sent does not exist any more.
+    Gone(Arc<Resource>),
+    /// Report that there is no such resource (S-34).
+    Missing,
+}
+
 impl SubscribedName {
     pub(super) fn new(name: Arc<str>) -> Self {
         Self(NameState::NotSent(name))
@@ -91,6 +104,18 @@ impl SubscribedName {
             | NameState::Changed { acked, .. }
             | NameState::Lost(acked)
             | NameState::Gone(acked) => Some(acked),
+        }
+    }
+
+    /// Returns the action that the current state of the resource asks for.
+    pub(crate) fn verdict<'a>(&self, current: Option<&'a Arc<Resource>>) -> Verdict<'a> {
+        match (self.sent(), current) {
+            // xDS protocol, "ACK and NACK semantics": content that was NACKed is not sent again either (S-17, S-46).
+            (Sent::Resource(sent), Some(resource)) if sent == resource => Verdict::UpToDate,
+            (_, Some(resource)) => Verdict::Send(resource),
+            (Sent::Resource(sent), None) => Verdict::Gone(Arc::clone(sent)),
+            (Sent::Absent, None) => Verdict::UpToDate,
+            (Sent::Nothing, None) => Verdict::Missing,
         }
     }
 

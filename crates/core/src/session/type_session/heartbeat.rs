@@ -86,6 +86,7 @@ impl Heartbeats {
         }
         taken
     }
+
     /// Writes the heartbeats that are due, as many as there is room for. `accepted`: SotW version of the response
     /// that the client accepted last.
     pub(crate) fn write(

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     snapshot::{Resource, ResourceSet},
-    subscription::{Sent, SubscribedName},
+    subscription::Sent,
 };
 
 /// Content of the next response.
@@ -126,30 +126,4 @@ pub(crate) enum Base {
     Step { step: Step, shares_removals: bool },
     /// Delta: the next part of a step that exceeds the message limit.
     Part(SplitResponse),
-}
-
-/// Action for a due name.
-#[derive(Debug)]
-pub(crate) enum Verdict<'a> {
-    /// None: the client was sent the current state.
-    UpToDate,
-    /// Send the resource.
-    Send(&'a Arc<Resource>),
-    /// Report that the copy that was sent does not exist any more.
-    Gone(Arc<Resource>),
-    /// Report that there is no such resource (S-34).
-    Missing,
-}
-
-impl<'a> Verdict<'a> {
-    pub(crate) fn of(named: &SubscribedName, current: Option<&'a Arc<Resource>>) -> Self {
-        match (named.sent(), current) {
-            // xDS protocol, "ACK and NACK semantics": content that was NACKed is not sent again either (S-17, S-46).
-            (Sent::Resource(sent), Some(resource)) if sent == resource => Self::UpToDate,
-            (_, Some(resource)) => Self::Send(resource),
-            (Sent::Resource(sent), None) => Self::Gone(Arc::clone(sent)),
-            (Sent::Absent, None) => Self::UpToDate,
-            (Sent::Nothing, None) => Self::Missing,
-        }
-    }
 }
