@@ -22,6 +22,8 @@
 
 use std::{collections::BTreeSet, mem, sync::Arc};
 
+use super::Blame;
+
 /// Bad resources that one search finds. Several bad resources in one change are rare; many have one cause.
 const MAX_FOUND: usize = 16;
 
@@ -63,8 +65,20 @@ impl Isolation {
         self.guilty.iter().chain(&self.untested)
     }
 
+    /// Updates the search after a NACK. `isolates`: its suspects are sent again.
+    pub(crate) fn note_blame(&mut self, blame: &Blame, isolates: bool) {
+        if blame.is_named {
+            self.name(&blame.names());
+        } else if isolates {
+            let news = blame.bad.iter().chain(&blame.suspects);
+            self.suspect(news.map(|one| Arc::clone(one.name())).collect());
+        } else {
+            *self = Self::default();
+        }
+    }
+
     /// A response with these new resources was NACKed without a name. Returns the bad one, if it is the only one.
-    pub(crate) fn suspect(&mut self, news: BTreeSet<Arc<str>>) -> Option<Arc<str>> {
+    fn suspect(&mut self, news: BTreeSet<Arc<str>>) -> Option<Arc<str>> {
         self.untested.retain(|name| !news.contains(name));
         let before = mem::replace(&mut self.guilty, news);
         let others = before
@@ -75,7 +89,7 @@ impl Isolation {
     }
 
     /// A response was NACKed, and the NACK names these. Whether its other resources are bad is unknown.
-    pub(crate) fn name(&mut self, named: &BTreeSet<Arc<str>>) {
+    fn name(&mut self, named: &BTreeSet<Arc<str>>) {
         // The named ones may be why the guilty ones were NACKed.
         self.retain(|name| !named.contains(name));
     }

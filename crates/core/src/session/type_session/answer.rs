@@ -102,16 +102,18 @@ impl TypeSession {
             at: now,
         };
         let SentResponse { content, kept, .. } = answered;
-        let blame = Blame::new(text, self.news(&content, &kept.held));
-        self.note_reported(&content, &blame.bad);
+        let blame = Blame::new(text, self.news(&content, &kept));
+        let is_reported = self.note_reported(&content, &blame.bad);
         self.resumed.forget_versions();
         let (isolates, leaves_out) = self.note_blame(&nack, &blame, &kept, config);
         let names = blame.names();
-        self.client.isolate(&blame, isolates);
+        self.client.isolation.note_blame(&blame, isolates);
         // Absence from a full state removes resources, also those that the client uses of NACKed ones.
         let is_whole = self.is_whole_state();
         let removes = self.client.may_have_more && !blame.bad.is_empty() && !blame.is_repeated;
-        if blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
+        if is_reported || blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
+            // How much is left of the TTLs is unknown if the client rejected the whole response.
+            self.pending.answer |= is_reported && self.heartbeats.len() > 0;
             self.accept(now, content, &names, config);
         } else {
             self.client.may_have_more |= is_whole;
@@ -135,10 +137,12 @@ impl TypeSession {
     }
 
     /// Content of a response that the client had not accepted before; or all, if it had.
-    fn news(&self, content: &SentContent, held: &[Arc<Resource>]) -> News {
+    fn news(&self, content: &SentContent, kept: &KeptCopies) -> News {
         let client = &self.client;
         let nacked = |resource: &Arc<Resource>| client.nacked().get(resource.name());
         let (mut resources, mut removals) = (Vec::new(), Vec::new());
+        // The client has these, although it accepted a state without them.
+        let mut released = kept.released.clone();
         if let SentContent::Whole { to, step, part, .. } = content {
             // A full state has NACKed content only if the client may need it, or asked for it again.
             let again = client.nacked().keys().filter(|name| !step.may_update(name));
@@ -151,19 +155,24 @@ impl TypeSession {
                 state.is_some_and(|state| state.substitute(Some(one)).is_some())
             };
             resources.extend(updates.filter(|one| !is_left_out(one)).cloned());
-            removals.extend(step.removals().cloned());
+            let is_sent = |name: &&Arc<str>| !client.held().contains_key(*name);
+            removals.extend(step.removals().filter(is_sent).cloned());
         }
         for item in content.items() {
             match item {
                 Item::Resource(resource) => resources.push(Arc::clone(resource)),
-                Item::Absent(name) | Item::Removed(name) => removals.push(Arc::clone(name)),
+                Item::Absent(name) => removals.push(Arc::clone(name)),
+                Item::Removed(name) => released.push(Arc::clone(name)),
                 Item::Invalid(..) | Item::Copy(_) => {}
             }
         }
         let is_new =
             |one: &Arc<Resource>| client.accepted(one.name()) != Some(one) || nacked(one).is_some();
-        let has = |name: &Arc<str>| client.accepted(name).is_some() || !self.resumed.fresh;
-        let is_repeated = !removals.iter().any(has) && !resources.iter().any(is_new);
+        // Delta: the client may use resources of responses that it NACKed.
+        let may_have_more = !self.resumed.fresh || self.context.is_delta() && self.record.nacks > 0;
+        removals.retain(|name| client.accepted(name).is_some() || may_have_more);
+        removals.append(&mut released);
+        let is_repeated = removals.is_empty() && !resources.iter().any(is_new);
         resources.retain(|one| is_repeated || is_new(one));
         // Delta: the client may use a part of an earlier response that it NACKed. To send the removal again costs a name.
         if resources.is_empty() || !self.context.is_delta() {
@@ -172,7 +181,7 @@ impl TypeSession {
         News {
             resources,
             removals,
-            held: held.to_vec(),
+            held: kept.held.clone(),
             is_repeated,
         }
     }
@@ -255,11 +264,13 @@ impl TypeSession {
         }
     }
 
-    /// SotW, first response of a stream: if the reported version is that of the response without the NACKed resources,
-    /// the client NACKed the same on an earlier stream, and has no copy of them.
-    fn note_reported(&mut self, content: &SentContent, nacked: &[Arc<Resource>]) {
-        let Some(reported) = &self.resumed.whole_version else {
-            return;
+    /// SotW, first response of a stream: returns whether the reported version is that of the response without the
+    /// NACKed resources. Then the client NACKed the same on an earlier stream: it uses the others, and has no copy of
+    /// the NACKed ones.
+    fn note_reported(&mut self, content: &SentContent, nacked: &[Arc<Resource>]) -> bool {
+        let reported = self.resumed.whole_version.as_ref();
+        let Some(reported) = reported.filter(|_| !nacked.is_empty()) else {
+            return false;
         };
         let mut rest = match content {
             SentContent::Whole { to, .. } => to.fingerprint(),
@@ -271,10 +282,12 @@ impl TypeSession {
         for resource in nacked {
             rest.remove(resource.name(), &resource.version());
         }
-        if rest.version() == **reported {
+        let is_rest = rest.version() == **reported;
+        if is_rest {
             self.resumed.fresh = true;
             self.resumed.inherited.clear();
         }
+        is_rest
     }
 
     /// Records that the client uses the content now, but for the names in `bad`.

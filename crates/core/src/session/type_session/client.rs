@@ -25,7 +25,7 @@ use super::{
     in_flight::{InFlight, Item, SentContent, SentResponse},
 };
 use crate::{
-    nack::{Blame, Isolation, NackedState},
+    nack::{Isolation, NackedState},
     session::request::RequestedNames,
     snapshot::{Resource, ResourceSet, Revision, TypeSnapshot},
     subscription::{self, Sent, SubscribedName, Subscription, SubscriptionChange},
@@ -425,7 +425,7 @@ impl ClientState {
         self.held.insert(Arc::clone(held.resource.name()), held);
     }
 
-    /// Ends the hold of a removal, if there is one.
+    /// Ends the hold of a removal, if it is held.
     pub(crate) fn release(&mut self, name: &str) -> Option<HeldRemoval> {
         self.held.remove(name)
     }
@@ -436,14 +436,16 @@ impl ClientState {
         held.map(|(name, held)| (name, &mut held.timer))
     }
 
-    /// NACKed content that a full state carries: it is tested again, or the client subscribed to it again.
+    /// NACKed content that a full state carries: it is tested again, the client subscribed to it again, or may use an
+    /// earlier copy.
     pub(crate) fn sent_again<'a>(
         &'a self,
         current: &'a ResourceSet,
     ) -> impl Iterator<Item = &'a Arc<Resource>> {
-        let again = self.nacked.iter().filter(|(_, state)| state.superseded);
-        let again = again.map(|(name, state)| (current.get(name), state));
-        again.filter_map(|(resource, state)| resource.filter(|_| state.is_of(resource)))
+        self.nacked.iter().filter_map(|(name, state)| {
+            let one = current.get(name);
+            one.filter(|_| state.is_of(one) && state.substitute(one).is_none())
+        })
     }
 
     /// A full state is sent: NACKed names of which it has other content may be in use by the time it is answered.
@@ -542,19 +544,6 @@ impl ClientState {
             self.nacked.insert(Arc::clone(name), nacked);
         }
         !is_full
-    }
-
-    /// Updates the search for what is invalid after a NACK. `isolates`: its suspects are sent again.
-    pub(crate) fn isolate(&mut self, blame: &Blame, isolates: bool) {
-        if blame.is_named {
-            self.isolation.name(&blame.names());
-        } else if isolates {
-            let news = blame.bad.iter().chain(&blame.suspects);
-            let news: BTreeSet<_> = news.map(|one| Arc::clone(one.name())).collect();
-            self.isolation.suspect(news);
-        } else {
-            self.isolation = Isolation::default();
-        }
     }
 
     /// Starts the next round of the search. Returns the suspects that are sent again.

@@ -70,6 +70,8 @@ pub(crate) struct KeptCopies {
     pub(crate) held: Vec<Arc<Resource>>,
     /// Replaced by the response: they came back in another version while their removal was held.
     pub(crate) replaced: Vec<Arc<Resource>>,
+    /// SotW: names that earlier responses repeated, and this one removes by their absence.
+    pub(crate) released: Vec<Arc<str>>,
 }
 
 /// One resource or name of a response, as opposed to bodies that streams share.

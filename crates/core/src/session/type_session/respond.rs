@@ -119,7 +119,7 @@ impl TypeSession {
         let released = gate::release_removals(context, client, &mut self.recent, peers);
         let replaced = gate::hold_removals(now, &step, context, client, peers);
         if !self.context.is_delta() {
-            return self.plan_full_state(to, step, &released, replaced);
+            return self.plan_full_state(to, step, released, replaced);
         }
         // xDS protocol, "Incremental xDS": a reconnecting client reports its versions, so that only differences are
         // sent (S-42).
@@ -191,7 +191,7 @@ impl TypeSession {
         &mut self,
         to: &Arc<ResourceSet>,
         step: Step,
-        released: &[Arc<str>],
+        released: Vec<Arc<str>>,
         replaced: Vec<Arc<Resource>>,
     ) -> Option<ResponsePlan> {
         let has_names = self.pending.has_names();
@@ -207,7 +207,7 @@ impl TypeSession {
             return None;
         }
         self.pending.take_names();
-        plan.kept.replaced = replaced;
+        (plan.kept.replaced, plan.kept.released) = (replaced, released);
         Some(plan)
     }
 

@@ -50,6 +50,23 @@ fn s52_cluster_is_removed_after_its_route_is_acked() {
     }
 }
 
+/// Given a NACK of a response whose removal of X is held, then X is not removed while the route uses it.
+#[test]
+fn a2_s52_removal_is_held_after_a_nack() {
+    for at in 0..2 {
+        let mut world = shop();
+        let mut stream = envoys(&world).into_iter().nth(at).expect("a stream");
+        replace(&mut world);
+        let cluster = stream.reply(&world);
+        stream.nack(&cluster, "Y is bad");
+        for reply in stream.drain(&world) {
+            let keeps = stream.is_sotw() && reply.resources.contains(&"X=1".to_owned());
+            let removes = reply.removed.contains(&"X".to_owned()) || stream.is_sotw() && !keeps;
+            assert!(reply.resource_type() != "cds" || !removes, "{reply:?}");
+        }
+    }
+}
+
 #[test]
 fn s52_client_with_names_controls_cluster_removal() {
     // gRPC ACKs the route at once, and uses it when the new cluster is complete.

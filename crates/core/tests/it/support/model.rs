@@ -108,7 +108,7 @@ struct ModelType {
     nonce: String,
     /// Whether a request was sent on this stream.
     open: bool,
-    /// SotW: names NACKed in the first response of a stream that began with a version: the server cannot know which
+    /// SotW: names NACKed on a stream that began with a version, before the first ACK: the server cannot know which
     /// content the client uses instead.
     unknown: BTreeSet<String>,
     /// SotW: names in, or absent from, a response that the client NACKed for other names.
@@ -497,7 +497,7 @@ impl Model {
                 "{text} was NACKed on this stream, and is sent again"
             );
             let held = self.resource_types.get_mut(resource_type).unwrap();
-            if held.nonce.is_empty() && !held.version.is_empty() {
+            if held.is_stuck {
                 held.unknown.insert(name.to_owned());
             }
             bad.push(name.to_owned());
