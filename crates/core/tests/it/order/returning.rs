@@ -125,10 +125,8 @@ fn s53_held_first_response_is_listed_with_its_cause() {
     assert_eq!(held(&stream, &world, &CDS), ["answer of all for rds all"]);
 }
 
-/// Given a SotW client with wildcards that returns with the version that it had: what that version contained is known, so
-/// the removed cluster stays until its route has changed.
-#[test]
-fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
+/// Returns a SotW client with a wildcard that comes back after X was replaced, with the version that it had.
+fn returning() -> (World, Stream) {
     let mut world = shop();
     let mut earlier = Stream::sotw();
     earlier.ask(&CDS, &[]);
@@ -136,6 +134,14 @@ fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
     replace(&mut world);
     let mut stream = Stream::sotw();
     stream.ask_again(&CDS, &[], &version);
+    (world, stream)
+}
+
+/// Given a SotW client with wildcards that returns with the version that it had: what that version contained is known, so
+/// the removed cluster stays until its route has changed.
+#[test]
+fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
+    let (world, mut stream) = returning();
     stream.ask_again(&RDS, &["main"], "what it had");
     let clusters = stream.poll(&world);
     assert_eq!(clusters[0].resources, ["Y=1", "X=1"], "{clusters:?}");
@@ -155,13 +161,7 @@ fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
 /// briefly for that.
 #[test]
 fn b4_s53_returning_wildcard_client_with_cds_only_waits_briefly() {
-    let mut world = shop();
-    let mut earlier = Stream::sotw();
-    earlier.ask(&CDS, &[]);
-    let version = earlier.take(&world).version;
-    replace(&mut world);
-    let mut stream = Stream::sotw();
-    stream.ask_again(&CDS, &[], &version);
+    let (world, mut stream) = returning();
     stream.silent(&world);
     stream.pass(Config::default().follow_up);
     assert_eq!(stream.take(&world).resources, ["Y=1"]);
