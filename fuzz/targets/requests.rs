@@ -53,7 +53,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn sotw(message: &[u8]) -> Option<DiscoveryRequest> {
-    let size = RequestSize::of_sotw(message);
+    let size = RequestSize::from_sotw(message);
     let request = DiscoveryRequest::decode(message).ok()?;
     let names = request.resource_names.len() + request.resource_locators.len();
     assert_eq!(size.names, names);
@@ -67,7 +67,7 @@ fn sotw(message: &[u8]) -> Option<DiscoveryRequest> {
 }
 
 fn delta(message: &[u8]) -> Option<DeltaDiscoveryRequest> {
-    let size = RequestSize::of_delta(message);
+    let size = RequestSize::from_delta(message);
     let request = DeltaDiscoveryRequest::decode(message).ok()?;
     let names = request.resource_names_subscribe.len() + request.resource_locators_subscribe.len();
     assert_eq!(size.names, names);
@@ -86,7 +86,7 @@ fn repeated(message: &[u8], number: u8) -> bool {
 }
 
 fn rest(text: &[u8]) {
-    let size = RequestSize::of_json(text);
+    let size = RequestSize::from_json(text);
     if let Ok(request) = request_from_json(text) {
         let names = request.resource_names.len() + request.resource_locators.len();
         assert!(size.names >= names, "{size:?} {request:?}");

@@ -38,8 +38,8 @@ enum Part {
 impl RequestSize {
     /// Measures an encoded `DiscoveryRequest`. Malformed bytes end it; the decoder reports them.
     #[must_use]
-    pub fn of_sotw(message: &[u8]) -> Self {
-        Self::of_wire(message, |field| match field {
+    pub fn from_sotw(message: &[u8]) -> Self {
+        Self::from_wire(message, |field| match field {
             2 => Some(Part::Node),
             3 | 7 => Some(Part::Names),
             6 => Some(Part::Error),
@@ -49,8 +49,8 @@ impl RequestSize {
 
     /// Measures an encoded `DeltaDiscoveryRequest`. Malformed bytes end it; the decoder reports them.
     #[must_use]
-    pub fn of_delta(message: &[u8]) -> Self {
-        Self::of_wire(message, |field| match field {
+    pub fn from_delta(message: &[u8]) -> Self {
+        Self::from_wire(message, |field| match field {
             1 => Some(Part::Node),
             3 | 8 => Some(Part::Names),
             4 | 9 => Some(Part::Unsubscribed),
@@ -60,7 +60,7 @@ impl RequestSize {
         })
     }
 
-    fn of_wire(mut message: &[u8], part: impl Fn(u32) -> Option<Part>) -> Self {
+    fn from_wire(mut message: &[u8], part: impl Fn(u32) -> Option<Part>) -> Self {
         let mut size = Self::default();
         while let Some((field, length)) = next(&mut message) {
             if let (Some(part), Some(length)) = (part(field), length) {
@@ -72,7 +72,7 @@ impl RequestSize {
 
     /// Measures a `DiscoveryRequest` in JSON. Text that is not one ends it; the reader reports that.
     #[must_use]
-    pub fn of_json(text: &[u8]) -> Self {
+    pub fn from_json(text: &[u8]) -> Self {
         let mut size = Self::default();
         let _ = RequestSeed(&mut size).deserialize(&mut serde_json::Deserializer::from_slice(text));
         size
@@ -211,7 +211,7 @@ mod tests {
             names: 3,
             ..RequestSize::default()
         };
-        assert_eq!(RequestSize::of_sotw(&sotw.encode_to_vec()), expected);
+        assert_eq!(RequestSize::from_sotw(&sotw.encode_to_vec()), expected);
         let delta = DeltaDiscoveryRequest {
             node: Some(node()),
             resource_names_subscribe: vec!["a".into(), "b".into(), "c".into()],
@@ -225,9 +225,9 @@ mod tests {
             versions: 1,
             ..expected
         };
-        assert_eq!(RequestSize::of_delta(&delta.encode_to_vec()), expected);
+        assert_eq!(RequestSize::from_delta(&delta.encode_to_vec()), expected);
         for malformed in [&b"\xff"[..], b"\x12\x7f", b"\x12"] {
-            assert_eq!(RequestSize::of_sotw(malformed), RequestSize::default());
+            assert_eq!(RequestSize::from_sotw(malformed), RequestSize::default());
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
             names: 3,
             ..RequestSize::default()
         };
-        assert_eq!(RequestSize::of_json(text), expected);
+        assert_eq!(RequestSize::from_json(text), expected);
         for other in [
             "",
             "[]",
@@ -250,13 +250,13 @@ mod tests {
             "{\"resourceNames\": 7}",
         ] {
             assert_eq!(
-                RequestSize::of_json(other.as_bytes()),
+                RequestSize::from_json(other.as_bytes()),
                 RequestSize::default()
             );
         }
         // What precedes an error counts.
         assert_eq!(
-            RequestSize::of_json(b"{\"resourceNames\": [1, 2], !").names,
+            RequestSize::from_json(b"{\"resourceNames\": [1, 2], !").names,
             2
         );
     }

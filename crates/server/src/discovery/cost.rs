@@ -27,8 +27,8 @@ pub(super) fn of_request(
     limits: &Limits,
 ) -> Result<usize, CallError> {
     let size = match protocol {
-        Protocol::Sotw => RequestSize::of_sotw(message),
-        Protocol::Delta => RequestSize::of_delta(message),
+        Protocol::Sotw => RequestSize::from_sotw(message),
+        Protocol::Delta => RequestSize::from_delta(message),
     };
     check_node_bytes(size.node, limits)?;
     let entries = size.names + size.unsubscribed + 2 * size.versions;
@@ -42,7 +42,7 @@ pub(super) fn of_request(
 /// # Errors
 /// The node, or an error detail, exceeds the limit of nodes.
 pub(super) fn of_json(text: &[u8], limits: &Limits) -> Result<usize, CallError> {
-    let size = RequestSize::of_json(text);
+    let size = RequestSize::from_json(text);
     check_node_bytes(size.node, limits)?;
     check_node_bytes(size.error, limits)?;
     let dynamic = size.node + size.error;
@@ -73,21 +73,21 @@ pub(crate) fn of_node(node: &Node, limits: &Limits) -> Result<usize, CallError> 
 
 /// Returns the bytes that keeping a node takes.
 pub(super) fn node_bytes(node: &Node) -> usize {
-    let metadata = node.metadata.as_ref().map_or(0, of_struct);
+    let metadata = node.metadata.as_ref().map_or(0, struct_bytes);
     let features = size_of::<String>() * node.client_features.len();
     size_of::<Node>() + node.encoded_len() + features + metadata
 }
 
-fn of_struct(fields: &Struct) -> usize {
-    let entry = |(key, value): (&String, &Value)| ENTRY + key.len() + of_value(value);
+fn struct_bytes(fields: &Struct) -> usize {
+    let entry = |(key, value): (&String, &Value)| ENTRY + key.len() + value_bytes(value);
     fields.fields.iter().map(entry).sum()
 }
 
-fn of_value(value: &Value) -> usize {
+fn value_bytes(value: &Value) -> usize {
     let content = match &value.kind {
         Some(value::Kind::StringValue(text)) => text.len(),
-        Some(value::Kind::StructValue(fields)) => of_struct(fields),
-        Some(value::Kind::ListValue(list)) => list.values.iter().map(of_value).sum(),
+        Some(value::Kind::StructValue(fields)) => struct_bytes(fields),
+        Some(value::Kind::ListValue(list)) => list.values.iter().map(value_bytes).sum(),
         _ => 0,
     };
     size_of::<Value>() + content
