@@ -185,7 +185,7 @@ impl StatusStream {
         Frame::trailers(trailers)
     }
 
-    /// Returns the response to the next request; `None` if there is none any more.
+    /// Returns the response to the next request; `None` after the last request.
     async fn respond(&mut self) -> Result<Option<VecDeque<Bytes>>, Status> {
         let context = Arc::clone(&self.service.context);
         let (closing, end) = (context.server.closing.clone(), self.end.clone());

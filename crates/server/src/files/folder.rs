@@ -66,7 +66,7 @@ impl OutputFolder {
     pub(super) fn findings(&self) -> Vec<Finding> {
         let failed = self.failed.iter().map(|(path, reason)| {
             let message = format!("cannot write the file: {reason}");
-            Finding::of_rule(path, "files", &message)
+            Finding::for_file(path, "files", &message)
         });
         let long = self
             .long
@@ -241,7 +241,7 @@ impl OutputFolder {
         std::fs::rename(&temporary, path)
     }
 
-    /// Records an error. Returns whether there is none.
+    /// Records the error of a failed write. Returns whether the write succeeded.
     fn succeeded(&mut self, path: &Path, result: io::Result<()>) -> bool {
         match result {
             Ok(()) => true,
@@ -282,7 +282,7 @@ pub(super) fn check<'a>(
     let in_the_way = in_the_way.into_iter();
     findings.extend(in_the_way.map(|(path, reason)| {
         let message = format!("cannot write the file: {reason}");
-        Finding::of_rule(&path, "files", &message)
+        Finding::for_file(&path, "files", &message)
     }));
     findings
 }
@@ -295,7 +295,7 @@ fn long_name(path: &Path, resource_type: &ResourceType, name: &Arc<str>) -> Find
         severity: Severity::Warning,
         resource_type: Some(resource_type.clone()),
         resource: Some(name.to_string()),
-        ..Finding::of_rule(path, "long-name", &message)
+        ..Finding::for_file(path, "long-name", &message)
     }
 }
 

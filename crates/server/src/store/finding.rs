@@ -50,7 +50,7 @@ impl Finding {
     }
 
     /// Creates an error about a file or key as a whole, with the identifier of the rule.
-    pub(crate) fn of_rule(file: &Path, rule: &'static str, message: &str) -> Self {
+    pub(crate) fn for_file(file: &Path, rule: &'static str, message: &str) -> Self {
         Self {
             rule,
             ..Self::error(file, message)

@@ -162,7 +162,7 @@ impl Store for DirStore {
         let message =
             "internal error: a panic while the folder was read; changes are not followed any more";
         Some(Update {
-            findings: vec![Finding::of_rule(&self.root, "internal", message)],
+            findings: vec![Finding::for_file(&self.root, "internal", message)],
             origin: Origin::new(STORE),
             ..Update::default()
         })

@@ -396,7 +396,7 @@ impl Folder {
                 continue;
             }
             let message = "no response: its last content stays served until it can be read";
-            let finding = Finding::of_rule(&id, "unreadable", message);
+            let finding = Finding::for_file(&id, "unreadable", message);
             let document = Document::unreadable(DocumentId::clone(&id), finding);
             self.files.stamps.insert(id, Stamp::default());
             batch.read.push((Stamp::default(), document));

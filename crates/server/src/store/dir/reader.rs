@@ -132,7 +132,7 @@ impl Context {
             let outcome = outcome.unwrap_or_else(|_| {
                 activity.done();
                 let message = "internal error: a panic while the file was read";
-                let finding = Finding::of_rule(&id, "internal", message);
+                let finding = Finding::for_file(&id, "internal", message);
                 let document = Document::unreadable(DocumentId::clone(&id), finding);
                 Outcome::Document(Stamp::default(), Box::new(document))
             });
@@ -165,7 +165,7 @@ impl Context {
                     ReadError::TooLarge(_) => "too-large",
                     _ => "unreadable",
                 };
-                let finding = Finding::of_rule(id, rule, &error.to_string());
+                let finding = Finding::for_file(id, rule, &error.to_string());
                 Document::unreadable(DocumentId::clone(id), finding)
             }
         };

@@ -114,7 +114,7 @@ impl Replacement {
                     "the folder was replaced by an empty one: the resources of {lost} files stay served; to remove them, \
                      delete them in the folder, or use --allow-empty"
                 );
-                let finding = Finding::of_rule(root, "empty", &message);
+                let finding = Finding::for_file(root, "empty", &message);
                 scan.findings.push(finding);
                 self.candidate = None;
                 return Decision::Apply;

@@ -74,7 +74,7 @@ impl Walker<'_> {
     fn folder(&self, place: &Place, above: &mut Vec<PathBuf>, scan: &mut Scan) {
         if self.unresponsive.contains(&place.named) {
             let message = "no response: its last content stays served until it responds";
-            let finding = Finding::of_rule(&place.named, "unreadable", message);
+            let finding = Finding::for_file(&place.named, "unreadable", message);
             scan.findings.push(finding);
             return;
         }
@@ -118,11 +118,11 @@ impl Walker<'_> {
         };
         if above.contains(&canonical) {
             let message = format!("link to {}, which contains it", canonical.display());
-            let finding = Finding::of_rule(&place.named, "loop", &message);
+            let finding = Finding::for_file(&place.named, "loop", &message);
             scan.findings.push(finding);
         } else if above.len() >= MAX_DEPTH {
             let message = format!("folder nested too deep: expected at most {MAX_DEPTH} levels");
-            let finding = Finding::of_rule(&place.named, "too-deep", &message);
+            let finding = Finding::for_file(&place.named, "too-deep", &message);
             scan.findings.push(finding);
         } else {
             above.push(canonical);
@@ -149,7 +149,7 @@ impl Place {
 
 impl Scan {
     fn unreadable(&mut self, path: &Path, error: &std::io::Error) {
-        let finding = Finding::of_rule(path, "unreadable", &error.to_string());
+        let finding = Finding::for_file(path, "unreadable", &error.to_string());
         self.findings.push(finding);
     }
 

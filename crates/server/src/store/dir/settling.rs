@@ -162,7 +162,7 @@ impl Settling {
             };
             Finding {
                 severity: Severity::Warning,
-                ..Finding::of_rule(id, Finding::WAITING, &message)
+                ..Finding::for_file(id, Finding::WAITING, &message)
             }
         })
     }

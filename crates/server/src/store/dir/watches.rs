@@ -15,7 +15,7 @@ pub(super) struct Watches(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
-    /// The source of events, until it is dropped; or the reason why there is none.
+    /// The source of events, until it is dropped; or the error of the system that has no watches to give.
     watcher: Result<RecommendedWatcher, String>,
     watched: HashMap<PathBuf, Option<Identity>>,
     /// Folders that cannot be watched, with the reason.
@@ -96,7 +96,7 @@ impl Watches {
         );
         Some(Finding {
             severity: Severity::Warning,
-            ..Finding::of_rule(root, "unwatched", &message)
+            ..Finding::for_file(root, "unwatched", &message)
         })
     }
 

@@ -106,7 +106,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Returns the document of an equally specific group that has or claims the name. If there is none, records the
+    /// Returns the document of an equally specific group that has or claims the name; otherwise records the
     /// claim of `id`.
     fn rival(
         &mut self,
@@ -153,6 +153,6 @@ fn duplicate(id: &Path, placed: &PlacedResource, other: &Path) -> Finding {
         position: placed.position,
         resource_type: Some(resource_type.clone()),
         resource: Some(name.to_string()),
-        ..Finding::of_rule(id, "duplicate", &message)
+        ..Finding::for_file(id, "duplicate", &message)
     }
 }

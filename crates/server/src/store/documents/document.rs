@@ -158,7 +158,7 @@ fn resources(
     options: &codec::Options,
 ) -> Result<DocumentContent, Vec<Finding>> {
     let format = Format::from_path(id)
-        .ok_or_else(|| vec![Finding::of_rule(id, "unreadable", "not a resource file")])?;
+        .ok_or_else(|| vec![Finding::for_file(id, "unreadable", "not a resource file")])?;
     let loaded = codec::decode(id, format, bytes, options).map_err(|errors| {
         let findings = errors.iter().map(|error| translate(id, error));
         findings.collect::<Vec<_>>()

@@ -81,7 +81,7 @@ pub(super) fn parse(id: &Path, text: &[u8]) -> Result<NodeMatcher, Vec<Finding>>
         settings::read(text).map_err(|SettingsError { position, reason }| {
             vec![Finding {
                 position,
-                ..Finding::of_rule(id, "group", &reason)
+                ..Finding::for_file(id, "group", &reason)
             }]
         })?;
     let Conditions {
@@ -103,7 +103,7 @@ pub(super) fn parse(id: &Path, text: &[u8]) -> Result<NodeMatcher, Vec<Finding>>
     };
     if matcher == NodeMatcher::default() {
         let empty = "match is empty: expected at least one condition; resources for all nodes lie outside of `groups`";
-        return Err(vec![Finding::of_rule(id, "group", empty)]);
+        return Err(vec![Finding::for_file(id, "group", empty)]);
     }
     Ok(matcher)
 }

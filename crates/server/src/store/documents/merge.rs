@@ -372,7 +372,7 @@ impl Documents {
         findings.extend(self.ownership.undefined_groups().filter_map(|name| {
             let id = group::definition(root, name);
             let message = "no such file: the group has no nodes, so its resources are not served";
-            (!self.states.contains(&id)).then(|| Finding::of_rule(&id, "group", message))
+            (!self.states.contains(&id)).then(|| Finding::for_file(&id, "group", message))
         }));
         let more = self.states.findings(
             self.max_findings.saturating_sub(findings.len()),
@@ -381,7 +381,7 @@ impl Documents {
         if self.ownership.is_empty() && findings.is_empty() {
             findings.push(Finding {
                 severity: Severity::Warning,
-                ..Finding::of_rule(root, "empty", "no resources found")
+                ..Finding::for_file(root, "empty", "no resources found")
             });
         }
         findings.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
@@ -398,12 +398,12 @@ fn emptied(id: &Path, served: usize) -> Finding {
     let message = format!(
         "the file is empty, its {served} {resources} served; to remove them, delete the file, write `[]`, or use --allow-empty"
     );
-    Finding::of_rule(id, "empty", &message)
+    Finding::for_file(id, "empty", &message)
 }
 
 fn equally_specific(id: &Path, (resource_type, name): &ResourceKey, other: &str) -> Finding {
     let message = format!(
         "{resource_type} {name:?} is also in group {other:?}, which would be equally specific and may match the same nodes"
     );
-    Finding::of_rule(id, "group", &message)
+    Finding::for_file(id, "group", &message)
 }

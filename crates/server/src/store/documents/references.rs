@@ -71,7 +71,7 @@ pub(super) fn dangling(
             position: placed.position,
             resource_type: Some(resource_type.clone()),
             resource: Some(name.to_string()),
-            ..Finding::of_rule(id, "dangling", &message)
+            ..Finding::for_file(id, "dangling", &message)
         }
     })
 }

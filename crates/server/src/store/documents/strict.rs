@@ -173,6 +173,6 @@ fn needed(id: &Path, placed: &PlacedResource, referrer: &Path) -> Finding {
     Finding {
         resource: Some(name.to_string()),
         resource_type: Some(resource_type),
-        ..Finding::of_rule(id, "dangling", &message)
+        ..Finding::for_file(id, "dangling", &message)
     }
 }

@@ -105,7 +105,7 @@ fn s73_unreadable_document_keeps_its_last_content() {
     documents.put(&[("a.yaml", &cluster("a"))]);
     let id = Path::new("/shop/a.yaml");
     let unreadable =
-        Document::unreadable(id, Finding::of_rule(id, "unreadable", "permission denied"));
+        Document::unreadable(id, Finding::for_file(id, "unreadable", "permission denied"));
     let update = documents.0.apply(Edits::default().put(unreadable));
     assert!(update.changes.is_empty());
     assert_eq!(rules(&update), [("a.yaml", "unreadable")]);
@@ -189,7 +189,7 @@ fn s74_equally_specific_groups_cannot_share_a_name() {
 #[test]
 fn s73_source_findings_are_in_each_update() {
     let mut documents = Fixture::new();
-    let lost = Finding::of_rule(Path::new("/shop/sub"), "unreadable", "permission denied");
+    let lost = Finding::for_file(Path::new("/shop/sub"), "unreadable", "permission denied");
     documents.0.set_source_findings(vec![lost]);
     for _ in 0..2 {
         let update = documents.put(&[("a.yaml", &cluster("a"))]);
