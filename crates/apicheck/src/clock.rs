@@ -81,7 +81,7 @@ pub struct Deprecation {
     pub until: Option<Date>,
     /// API version of the deprecation according to its annotation: `3.0`.
     pub annotated: Option<String>,
-    /// Replacement, or the reason why there is none; `None` if the ledger has no entry.
+    /// Replacement, or why the element has no replacement; `None` if the ledger has no entry.
     pub replacement: Option<Result<String, String>>,
     /// Runtime key that allows its use: `envoy.deprecated_features:…`. Messages and enums have
     /// none.

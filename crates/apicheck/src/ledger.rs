@@ -90,7 +90,7 @@ pub struct Deprecated {
     pub element: String,
     /// First release with the deprecation.
     pub since: String,
-    /// Replacement, or the reason why there is none (V-46).
+    /// Replacement, or why the element has no replacement (V-46).
     pub replacement: Result<String, String>,
 }
 

@@ -23,10 +23,10 @@ pub(super) struct Binding {
 pub(super) fn bindings(method: &Method) -> Vec<Binding> {
     let rule = method.options.extension("google.api.http");
     rule.and_then(Value::as_message)
-        .map_or_else(Vec::new, of_rule)
+        .map_or_else(Vec::new, rule_bindings)
 }
 
-fn of_rule(rule: &DynamicMessage) -> Vec<Binding> {
+fn rule_bindings(rule: &DynamicMessage) -> Vec<Binding> {
     let (mut own, mut more) = (None, Vec::new());
     let (mut body, mut response_body) = (String::new(), String::new());
     for (field, value) in rule.fields() {
@@ -41,7 +41,7 @@ fn of_rule(rule: &DynamicMessage) -> Vec<Binding> {
             ("response_body", Value::String(field)) => response_body.clone_from(field),
             ("additional_bindings", Value::List(rules)) => {
                 let rules = rules.iter().filter_map(Value::as_message);
-                more.extend(rules.flat_map(of_rule));
+                more.extend(rules.flat_map(rule_bindings));
             }
             _ => {}
         }
