@@ -164,7 +164,7 @@ impl ChannelDriver {
         self.retain_clusters(&tokens);
     }
 
-    /// Returns the token of the cluster's driver; creates the driver if there is none.
+    /// Returns the token of the cluster's driver. Creates the driver if necessary.
     fn token_of(&mut self, name: &Arc<str>) -> u64 {
         if let Some(&token) = self.by_name.get(name) {
             return token;

@@ -65,7 +65,7 @@ impl ServerLinks {
 }
 
 impl ServerLink {
-    /// Returns the connection; dials if there is none that can be used.
+    /// Returns the connection. Dials one if necessary.
     ///
     /// # Errors
     /// The error of the dial, which all streams get that waited for it.

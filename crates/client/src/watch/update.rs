@@ -10,7 +10,7 @@ use super::resource::RawResource;
 /// Update of a watched resource (gRFC A88).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update<T> {
-    /// Replaces the previous state: the new resource, or the reason why there is none.
+    /// Replaces the previous state: the new resource, or the error because of which no resource can be used.
     Changed(Result<T, WatchError>),
     /// The last resource stays in use. An error means that it may be outdated; `None` means that it is current again.
     Ambient(Option<WatchError>),

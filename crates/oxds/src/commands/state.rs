@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use oxds_types::Version;
 
 /// Returns the file for one sort of state of a server of this folder. Servers of different folders have different files.
-/// Without `folder` it is in the folder for state of the system or the user; `None` if there is none.
+/// Without `folder` it is in the folder for state of the system or the user; `None` if neither is known.
 pub(super) fn file(folder: Option<&Path>, served: &Path, name: &str) -> Option<PathBuf> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
