@@ -79,7 +79,7 @@ impl ResponseBuilder {
     }
 
     /// Reserves memory for this many elements.
-    pub(crate) fn expect(&mut self, elements: usize) {
+    pub(crate) fn reserve(&mut self, elements: usize) {
         self.shared.reserve_exact(elements);
     }
 

@@ -266,7 +266,7 @@ impl Client {
         }
     }
 
-    /// Returns the version of a type that was last accepted from a server; empty if there is none.
+    /// Returns the version of a type that was last accepted from a server; empty before the first.
     #[must_use]
     pub fn version(&self, server: ServerId, resource_type: &ResourceType) -> &str {
         self.servers.get(server).stream.version(resource_type)

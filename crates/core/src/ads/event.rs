@@ -17,7 +17,7 @@ pub enum ClientEvent {
         resource_type: ResourceType,
         /// Name of the resource.
         name: Arc<str>,
-        /// The resource, or the reason why there is none.
+        /// Resource, or the error because of which none can be used.
         resource: Result<ParsedResource, WatchError>,
     },
     /// Ambient error: the cached resource stays in use.

@@ -120,8 +120,8 @@ impl Servers {
         }
     }
 
-    /// Asks servers of lower priority until one of them is not known to be unreachable. Returns `false` if there is none,
-    /// or no reason to fall back.
+    /// Asks servers of lower priority until one of them is not known to be unreachable. Returns `false` without such a
+    /// server, or without a reason to fall back.
     fn fall_back(&mut self, cache: &Cache, id: AuthorityId) -> bool {
         let authority = &mut self.authorities[id.index()];
         loop {

@@ -4,7 +4,7 @@
 //!  handle_resource ─► ┌──────────────────────────────────────────────┐ ─► poll_command: watch, unwatch
 //!                     │ listener ─► routes ─► clusters ─► assignments │
 //!                     │      next plan ── complete ──► plan in use    │ ─► poll_config: a complete configuration,
-//!                     └──────────────────────────────────────────────┘    or the reason why there is none
+//!                     └──────────────────────────────────────────────┘    or an error
 //! ```
 //!
 //! A *plan* is a listener, its routes, and the clusters that the routes name. The plan in use stays in use, with updates of
@@ -36,7 +36,7 @@ use crate::resource::{Assignment, Cluster, Listener, ParsedResource, RouteConfig
 use plan::Plan;
 use slots::{Slot, Slots, Unreachable};
 
-/// Configuration of a channel, or the reason why there is none.
+/// Configuration of a channel, or the error because of which it has none.
 pub type Resolution = Result<Arc<XdsConfig>, WatchError>;
 
 /// Resolver of one target: follows its resources, and makes configurations of them.

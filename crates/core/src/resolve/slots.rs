@@ -14,7 +14,7 @@ pub(super) enum Slot<T> {
     Waiting,
     /// The resource.
     Got(Arc<T>),
-    /// The reason why there is none.
+    /// Error because of which no resource can be used.
     Failed(WatchError),
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Unreachable {
 }
 
 impl<T> Slot<T> {
-    /// Returns the resource or the reason why there is none; `None` without an answer.
+    /// Returns the resource, or the error because of which none can be used; `None` without an answer.
     pub(super) fn answer(&self, unreachable: Unreachable) -> Option<Result<&Arc<T>, &WatchError>> {
         match self {
             Self::Waiting => None,

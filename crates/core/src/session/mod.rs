@@ -30,8 +30,8 @@
 //!   only some clients use it; if the NACK names nothing, in parts, until the invalid resources are found.
 //! - Content that a NACK or this search has shown to be invalid is not sent again until it changes (S-17, S-46). A SotW
 //!   full state, which is sent again for other resources, carries the content that the client accepted before in its
-//!   place (S-80), or nothing if there is none.
-//!   One exception: a client reconnects with an unknown version, and NACKs a resource in the first response. It may
+//!   place (S-80), if any.
+//!   One exception: a client reconnects with an unknown version, and NACKs a resource before it accepted a response. It may
 //!   use an earlier copy, which leaving the resource out would remove. (On reconnect a client does not report which
 //!   resources it applied from NACKed responses, so the server cannot know.) Its other resources are not sent again.
 //! - A client keeps what it acknowledged until that is removed here.

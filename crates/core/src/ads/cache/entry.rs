@@ -172,7 +172,7 @@ impl Entry {
         self.change(|extra| extra.failure = Some(failure));
     }
 
-    /// Drops the cached resource. Returns `false` if there is none. The next error is new to watchers, even if they had the
+    /// Drops the cached resource. Returns `false` if nothing was cached. The next error is new to watchers, even if they had the
     /// same one while the resource was in use.
     pub(super) fn drop_resource(&mut self) -> bool {
         let is_dropped = self.resource.take().is_some();

@@ -148,7 +148,7 @@ impl AdsStream {
         })
     }
 
-    /// Returns the version of the type that was accepted last; empty if there is none.
+    /// Returns the version of the type that was accepted last; empty before the first.
     pub(super) fn version(&self, resource_type: &ResourceType) -> &str {
         self.resource_types
             .get(resource_type)

@@ -78,7 +78,7 @@ pub(crate) fn push_items(
     limit: usize,
     pending: &mut Pending,
 ) {
-    response.expect(items.len());
+    response.reserve(items.len());
     items.retain(|item| {
         let fits = push_item(context, hosts, response, item, limit);
         if !fits {
