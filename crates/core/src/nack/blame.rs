@@ -1,6 +1,6 @@
 //! Blame: the subject of a NACK, as far as its text and the response show.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, mem, sync::Arc};
 
 use super::NackText;
 use crate::snapshot::Resource;
@@ -9,7 +9,9 @@ use crate::snapshot::Resource;
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) resources: Vec<Arc<Resource>>,
-    /// Names of resources that the response removes, and that the client may have.
+    /// Content that the client accepted before, and asked for again or needs again.
+    pub(crate) again: Vec<Arc<Resource>>,
+    /// Names of resources that the response removes, and that the client has.
     pub(crate) removals: Vec<Arc<str>>,
     /// SotW: copies that the response repeats, as their removal waits. A text may name them, although the client
     /// accepted them before.
@@ -38,7 +40,8 @@ pub(crate) struct Blame {
 impl Blame {
     /// Blames what the text names; or else the only new resource, or several as suspects. Removals are blamed last:
     /// no client is known that rejects one.
-    pub(crate) fn new(text: NackText<'_>, news: News) -> Self {
+    pub(crate) fn new(text: NackText<'_>, mut news: News) -> Self {
+        let again = mem::take(&mut news.again);
         let all = news.resources.iter().chain(&news.held);
         let names = all.map(|one| &**one.name());
         let named = text.named(names.chain(news.removals.iter().map(|name| &**name)));
@@ -54,6 +57,9 @@ impl Blame {
             1 => (blame.bad, blame.rest) = (news.resources, news.removals),
             _ => (blame.suspects, blame.rest) = (news.resources, news.removals),
         }
+        blame
+            .rest
+            .extend(again.iter().map(|one| Arc::clone(one.name())));
         if blame.is_repeated {
             blame.rest.clear();
         }

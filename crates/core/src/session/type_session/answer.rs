@@ -111,7 +111,9 @@ impl TypeSession {
         // Absence from a full state removes resources, also those that the client uses of NACKed ones.
         let is_whole = self.is_whole_state();
         let removes = self.client.may_have_more && !blame.bad.is_empty() && !blame.is_repeated;
-        if is_reported || blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
+        // gRFC A46: a client of single listeners or clusters uses all but the invalid ones.
+        let uses_rest = is_reported || is_whole && blame.is_named && !self.client.is_wildcard();
+        if uses_rest || blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
             // How much is left of the TTLs is unknown if the client rejected the whole response.
             self.pending.answer |= is_reported && self.heartbeats.len() > 0;
             self.accept(now, content, &names, config);
@@ -173,13 +175,14 @@ impl TypeSession {
         removals.retain(|name| client.accepted(name).is_some() || may_have_more);
         removals.append(&mut released);
         let is_repeated = removals.is_empty() && !resources.iter().any(is_new);
-        resources.retain(|one| is_repeated || is_new(one));
-        // Delta: the client may use a part of an earlier response that it NACKed. To send the removal again costs a name.
-        if resources.is_empty() || !self.context.is_delta() {
-            removals.retain(has);
-        }
+        let (resources, mut again): (Vec<_>, Vec<_>) = resources
+            .into_iter()
+            .partition(|one| is_repeated || is_new(one));
+        // A full state repeats everything.
+        again.retain(|_| !self.is_whole_state());
         News {
             resources,
+            again,
             removals,
             held: kept.held.clone(),
             is_repeated,
@@ -198,15 +201,13 @@ impl TypeSession {
         // A full state without a resource removes what the client may have of it.
         let (is_whole, replaced) = (self.is_whole_state(), &sent.replaced);
         let is_known = |one: &Arc<Resource>| !is_whole || self.in_use(one, replaced).is_known();
-        let mut bad = blame.bad.iter();
-        let leaves_out = bad.all(|one| is_known(one) && !sent.held.contains(one));
+        let leaves_out = |one| is_known(one) && !sent.held.contains(one);
+        let leaves_out = blame.bad.iter().all(leaves_out);
         let fits = self.client.nacked().len() + blame.suspects.len() <= config.max_nacked;
         let can_isolate = config.isolate && fits && !blame.is_repeated;
         let isolates = can_isolate && blame.suspects.iter().all(is_known);
-        let copies = blame
-            .kept
-            .iter()
-            .filter_map(|name| self.client.accepted(name));
+        let copies = blame.kept.iter();
+        let copies = copies.filter_map(|name| self.client.accepted(name));
         let copies: Vec<_> = copies.cloned().collect();
         if copies.len() < blame.kept.len() {
             // The client has them from an earlier stream.

@@ -209,7 +209,7 @@ impl TypeSession {
             Verdict::Missing if self.resumed.has_removal(&name) => return Planned::Done,
             Verdict::Gone(sent)
                 if (self.context.is_delta() || self.context.is_full_state())
-                    && self.holds(now, sent, peers) =>
+                    && gate::removal_waits(now, sent, &self.context, &mut self.client, peers) =>
             {
                 return Planned::Held;
             }
@@ -225,10 +225,6 @@ impl TypeSession {
         }
         items.push(self.absence(name, &verdict, peers.head));
         Planned::Done
-    }
-
-    fn holds(&mut self, now: Instant, sent: &Arc<Resource>, peers: &Peers<'_, Self>) -> bool {
-        gate::removal_waits(now, sent, &self.context, &mut self.client, peers)
     }
 
     /// Item for a name that is not served, with the reason if the store has it in an invalid form (S-73), the client

@@ -19,6 +19,20 @@ fn late_nack_of_removed_resource_blocks_nothing() {
     ]);
 }
 
+/// The client uses c1 of a response that it NACKs for c3. c1 is bad before the next response: the client keeps its copy.
+#[test]
+fn s80_copy_from_a_nacked_response_stays_in_use() {
+    play(&[
+        Op::Watch(true, 3),
+        Op::Stall,
+        Op::Cluster(1, Some(0)),
+        Op::Cluster(3, Some(3)),
+        Op::Watch(true, 1),
+        Op::Pass(20),
+        Op::Cluster(1, Some(3)),
+    ]);
+}
+
 /// A resource with a TTL is replaced by content that the client NACKs.
 #[test]
 fn s49_copy_in_use_after_nack_is_confirmed() {

@@ -99,6 +99,26 @@ fn a2_s54_assignment_of_a_repeated_cluster_is_sent_again() {
     run(link, &script(ops), true);
 }
 
+/// The client unsubscribes from R1 while it is in flight, so that no watch sees that it is bad.
+#[test]
+fn a2_resource_without_a_subscription_stops_nothing() {
+    let ops = "L0=0>R0; L2=0>R1; R0=0; Reconnect 0 0 0 0; Pass 0; -L2; R1=bad -R0";
+    let mut link = Link::new(Style::Envoy, Protocol::Delta, false, false);
+    link.client.rejects = Rejects::AsEnvoy;
+    run(link, &script(ops), true);
+}
+
+/// E2 is sent again for C0, in a response that the client rejects for E3.
+#[test]
+fn a2_s54_repeated_assignment_is_sent_after_a_nack() {
+    let ops = "C0=0>E3; C2=0>E2 E2=0; Reconnect 0 0 0 0; Pass 0; E3=0; C0=0>E2; E3=broken";
+    for protocol in [Protocol::Sotw, Protocol::Delta] {
+        let mut link = Link::new(Style::Envoy, protocol, true, false);
+        link.client.rejects = Rejects::AsEnvoy;
+        run(link, &script(ops), true);
+    }
+}
+
 /// L1 is bad, and the client may have an earlier copy, so each full state carries it, and is NACKed. The client uses the
 /// new L0, which has a TTL.
 #[test]

@@ -440,16 +440,19 @@ impl Model {
         let (mut stops, mut hides_name) = (false, false);
         if self.rejects == Rejects::AsEnvoy {
             let applies_valid = resource_type.all_resources_required_in_sotw();
+            // A resource that was in flight when the client unsubscribed reaches no watch.
+            let asked = |text: &str| self.is_asked(resource_type, name_of(text));
+            let throws = |text: &String| is_invalid(text) && asked(text);
             let is_odd = reply.nonce.ends_with(['1', '3', '5', '7', '9']);
             if resources.iter().any(|text| text.contains("broken")) {
                 resources.clear();
                 (stops, hides_name) = (true, true);
-            } else if !applies_valid && resources.iter().any(|text| is_invalid(text)) {
+            } else if !applies_valid && resources.iter().any(throws) {
                 // Which resources come first is not defined.
                 if is_odd {
                     resources.reverse();
                 }
-                let first = resources.iter().position(|text| is_invalid(text));
+                let first = resources.iter().position(throws);
                 resources.truncate(first.map_or(0, |first| first + 1));
                 (stops, hides_name) = (true, reply.resources.len().is_multiple_of(2));
             }
@@ -461,11 +464,14 @@ impl Model {
         }
     }
 
+    /// Whether the client is subscribed to this name now.
+    fn is_asked(&self, resource_type: &ResourceType, name: &str) -> bool {
+        self.is_wildcard(resource_type) || self.resource_types[resource_type].asked.contains(name)
+    }
+
     fn take(&mut self, resource_type: &ResourceType, text: &str, bad: &mut Vec<String>) {
         let name = name_of(text);
-        if !self.is_wildcard(resource_type)
-            && !self.resource_types[resource_type].asked.contains(name)
-        {
+        if !self.is_asked(resource_type, name) {
             // It was in flight when the client unsubscribed.
             return;
         }
@@ -505,12 +511,8 @@ impl Model {
         }
         self.nacked
             .retain(|(of, nacked), _| of != resource_type || name_of(nacked) != name);
-        let before = self
-            .resource_types
-            .get_mut(resource_type)
-            .unwrap()
-            .texts
-            .insert(name.to_owned(), text.to_owned());
+        let held = self.resource_types.get_mut(resource_type).unwrap();
+        let before = held.texts.insert(name.to_owned(), text.to_owned());
         if *resource_type == ResourceType::ENDPOINT {
             let clusters = &self.resource_types[&ResourceType::CLUSTER].texts;
             let warm = |cluster: &String| needs(&clusters[cluster]).any(|needed| needed == name);
