@@ -11,7 +11,7 @@ pub(crate) struct News {
     pub(crate) resources: Vec<Arc<Resource>>,
     /// Content that the client accepted before, and asked for again or needs again.
     pub(crate) again: Vec<Arc<Resource>>,
-    /// Names of resources that the response removes, and that the client has.
+    /// Names of resources that the response removes, and that the client may have.
     pub(crate) removals: Vec<Arc<str>>,
     /// SotW: copies that the response repeats, as their removal waits. A text may name them, although the client
     /// accepted them before.

@@ -31,9 +31,9 @@
 //! - Content that a NACK or this search has shown to be invalid is not sent again until it changes (S-17, S-46). A SotW
 //!   full state, which is sent again for other resources, carries the content that the client accepted before in its
 //!   place (S-80), if any.
-//!   One exception: a client reconnects with an unknown version, and NACKs a resource before it accepted a response. It may
-//!   use an earlier copy, which leaving the resource out would remove. (On reconnect a client does not report which
-//!   resources it applied from NACKed responses, so the server cannot know.) Its other resources are not sent again.
+//!   One exception: a client reconnects with an unknown version, and NACKs a resource before it accepted a response; or it
+//!   subscribes by name, and NACKs twice in a row. It may use an earlier copy, which leaving the resource out would remove.
+//!   (It reports no resources of NACKed responses, so the server cannot know.) Its other resources are not sent again.
 //! - A client keeps what it acknowledged until that is removed here.
 //! - A resource is sent after its dependencies are accepted, and removed after nothing at the client refers to it.
 //!   Both waits are bounded in time (S-51 … S-55).

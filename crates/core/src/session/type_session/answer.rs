@@ -111,9 +111,7 @@ impl TypeSession {
         // Absence from a full state removes resources, also those that the client uses of NACKed ones.
         let is_whole = self.is_whole_state();
         let removes = self.client.may_have_more && !blame.bad.is_empty() && !blame.is_repeated;
-        // gRFC A46: a client of single listeners or clusters uses all but the invalid ones.
-        let uses_rest = is_reported || is_whole && blame.is_named && !self.client.is_wildcard();
-        if uses_rest || blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
+        if is_reported || blame.suspects.is_empty() && blame.rest.is_empty() && !removes {
             // How much is left of the TTLs is unknown if the client rejected the whole response.
             self.pending.answer |= is_reported && self.heartbeats.len() > 0;
             self.accept(now, content, &names, config);
@@ -330,6 +328,7 @@ impl TypeSession {
         // What the client reports on reconnect tells no content, so a copy from an earlier stream is unknown (S-80).
         let Some(cursor) = self.client.cursor() else {
             return match by_name {
+                None if self.client.may_have_more => InUse::Unknown,
                 None if self.resumed.inherited.contains(name) => InUse::Unknown,
                 accepted => accepted.cloned().into(),
             };
