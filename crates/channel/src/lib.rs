@@ -93,7 +93,7 @@
 //! # Cargo features
 //!
 //! - `tls` (off): TLS to control planes.
-//! - `testing` (off): [`testing`], an echo backend and configurations without a control plane.
+//! - `testing` (off): the module `testing`, an echo backend and configurations without a control plane.
 //!
 //! Tracing targets: `oxds::channel`, `oxds::subchannel`.
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// nothing.
 ///
 /// Reading needs the feature `file`: without it, watches of the source are
-/// [`SourceError::FeatureOff`](super::SourceError::FeatureOff).
+/// [`SourceError::FeatureOff`](crate::source::SourceError::FeatureOff).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct File {
     pub(crate) path: PathBuf,
