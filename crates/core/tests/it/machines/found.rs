@@ -226,3 +226,22 @@ fn a5_nack_by_name_after_the_wildcard_is_recorded() {
         Op::Cluster(0, None),
     ]);
 }
+
+/// c2 is removed while a response with it and the bad c0 is in flight; its removal is held when the NACK makes it due again.
+#[test]
+fn s52_held_removal_ends_after_nack_of_its_response() {
+    play(&[
+        Op::Cluster(0, Some(3)),
+        Op::Watch(true, 0),
+        Op::Cluster(2, Some(1)),
+        Op::Pass(19_380),
+        Op::Watch(true, 2),
+        Op::Break,
+        Op::Stall,
+        Op::Pass(73),
+        Op::Watch(true, 1),
+        Op::Watch(false, 1),
+        Op::Cluster(2, None),
+        Op::Pass(7028),
+    ]);
+}

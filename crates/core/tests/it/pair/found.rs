@@ -218,3 +218,21 @@ fn s52_route_of_earlier_stream_still_needs_its_cluster() {
                Pass 42; -C3 R1=0";
     ordered(Protocol::Sotw, ops);
 }
+
+/// E0 is repeated for the new C0, in a response that the client rejects for E1.
+#[test]
+fn a2_s54_repeated_assignment_of_nacked_response_is_sent_again() {
+    let ops = "C3=0>E1; C2=broken>E1; C1=1>E0; Reconnect 38 34 37 9; Pass 11172; Disconnect; C3=1>E1; E0=1; \
+               C0=0>E0 E1=broken";
+    let mut link = Link::new(Style::Envoy, Protocol::Delta, true, false);
+    link.client.rejects = Rejects::AsEnvoy;
+    run(link, &script(ops), true);
+}
+
+/// The client ACKs nothing on its second stream, since L1 is bad and it may have an earlier copy. L0 is new there.
+#[test]
+fn s80_copy_of_client_without_ack_on_this_stream_is_unknown() {
+    let ops = "L1=bad; L2=1; Reconnect 70 38 78 21; Pass 13983; L3=2@10; Reconnect 43 14 75 40; Pass 3568; L0=bad";
+    let link = Link::new(Style::Envoy, Protocol::Sotw, false, false);
+    run(link, &script(ops), true);
+}
