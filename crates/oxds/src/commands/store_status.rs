@@ -24,6 +24,9 @@ pub(crate) struct StoreFinding {
     /// Name of the resource, if it is known.
     pub(crate) resource: Option<String>,
     pub(crate) path: String,
+    /// Identifier of the rule; empty if the control plane does not report it.
+    #[serde(default)]
+    pub(crate) rule: String,
     pub(crate) message: String,
 }
 
@@ -42,6 +45,12 @@ impl StoreStatus {
     pub(crate) fn errors(&self) -> impl Iterator<Item = &StoreFinding> {
         let findings = self.findings.iter();
         findings.filter(|finding| finding.severity == "error")
+    }
+
+    /// Returns the findings about content that is not served: errors, and files that are still being written.
+    pub(crate) fn not_served(&self) -> impl Iterator<Item = &StoreFinding> {
+        let findings = self.findings.iter();
+        findings.filter(|finding| finding.severity == "error" || finding.rule == "waiting")
     }
 }
 
@@ -74,6 +83,7 @@ mod tests {
             column: Some(1),
             resource: None,
             path: "lb_polizy".into(),
+            rule: "unknown-field".into(),
             message: "unknown field".into(),
         };
         assert_eq!(

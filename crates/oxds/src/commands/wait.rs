@@ -29,10 +29,11 @@ Examples:
 
 It compares with the resources that the control plane serves now: a saved file is served after about a \
 tenth of a second. Clients that are not connected do not count. An invalid file of `oxds serve` is not \
-live: the command waits until it is fixed, if the error is in this resource or cannot be assigned to one.
+live: the command waits until it is fixed, if the error is in this resource or cannot be assigned to one. \
+It also waits for files that are still being written.
 
 Exit codes: 0 every client accepted the current content, or none subscribes to it; 1 the timeout \
-passed: the clients and invalid files are printed; 2 wrong arguments.";
+passed: the clients and the files that are not served are printed; 2 wrong arguments.";
 
 /// Wait until all clients have accepted the current resources
 #[derive(Debug, clap::Args)]
@@ -82,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             match response {
                 Ok(clients) => {
                     let clients: Vec<_> = clients.into_iter().map(ClientStatus::from).collect();
-                    let mut pending = invalid_files(page.as_ref(), args.name.as_deref());
+                    let mut pending = unserved_files(page.as_ref(), args.name.as_deref());
                     pending.extend(pending_clients(&clients, args.name.as_deref()));
                     if pending.is_empty() {
                         return Ok(Exit::Success);
@@ -131,16 +132,17 @@ async fn changed(
     Some(page)
 }
 
-/// Returns a line for each error in the files that keeps the resource from being served.
-fn invalid_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
+/// Returns a line for each finding about files because of which the saved resource is not served: an error, or a file that
+/// is still being written.
+fn unserved_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
     let store = page.map(StoreStatus::of).unwrap_or_default();
-    let is_relevant = |error: &&StoreFinding| match (&error.resource, name) {
+    let is_relevant = |finding: &&StoreFinding| match (&finding.resource, name) {
         (Some(resource), Some(name)) => resource == name,
         // An unreadable file may contain any resource.
         (None, _) | (_, None) => true,
     };
-    let errors = store.errors().filter(is_relevant);
-    errors.map(ToString::to_string).collect()
+    let findings = store.not_served().filter(is_relevant);
+    findings.map(ToString::to_string).collect()
 }
 
 /// Returns a line for each client and resource that is not accepted yet.

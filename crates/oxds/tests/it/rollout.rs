@@ -103,6 +103,32 @@ fn s73_invalid_file_is_not_live_until_fixed() {
     assert!(took.as_secs() < 30, "{took:?}");
 }
 
+/// Given a file that a program is writing: `wait` prints it, and `status` does, too. When the file is complete, `wait`
+/// succeeds.
+#[cfg(target_os = "linux")]
+#[test]
+fn b8_file_that_is_being_written_is_not_live() {
+    use std::io::Write as _;
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = Serve::start(dir.path());
+    server.shows("/readyz", "200 OK");
+    let line = "a.yaml: warning: ";
+    let is_shown = |arguments: &[&str], code: i32| {
+        // A file whose writer pauses for three seconds is read: on a busy machine, that may be before the command runs.
+        (0..20).any(|_| {
+            let mut file = fs::File::create(dir.path().join("a.yaml")).expect("created");
+            file.write_all(b"# not whole\n").expect("written");
+            server.shows("/status.json", "\"rule\":\"waiting\"");
+            let ran = run(&server, arguments);
+            ran.code == Some(code) && ran.stdout.contains(line)
+        })
+    };
+    assert!(is_shown(&["wait", "a", "--timeout", "1ms"], 1));
+    assert!(is_shown(&["status"], 0));
+    fs::write(dir.path().join("a.yaml"), cluster("a")).expect("written");
+    run(&server, &["wait", "a"]).expect(0, &[]);
+}
+
 #[test]
 fn status_and_wait_succeed_without_clients() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     )
 }
 
-/// Returns a line for each client and type, for each rollback and for each error in the files.
+/// Returns a line for each client and type, for each rollback, and for each file that is not served as it is.
 fn table(report: &StatusReport) -> String {
     let rollbacks = report.rollbacks.iter().map(|rollback| {
         let (resource_type, name) = (&rollback.resource_type, &rollback.name);
@@ -85,8 +85,11 @@ fn table(report: &StatusReport) -> String {
             one_line(&rollback.reason),
         )
     });
-    let errors = report.store.errors().map(|error| format!("{error}\n"));
-    clients(report) + &rollbacks.chain(errors).collect::<String>()
+    let findings = report
+        .store
+        .not_served()
+        .map(|finding| format!("{finding}\n"));
+    clients(report) + &rollbacks.chain(findings).collect::<String>()
 }
 
 /// Returns the version that was NACKed, or the resource if it is one that was changed together with this one.
@@ -244,6 +247,7 @@ mod tests {
             column: None,
             resource: None,
             path: String::new(),
+            rule: String::new(),
             message: "no such field".into(),
         };
         let report = StatusReport {
