@@ -1,6 +1,7 @@
 //! Load reports of the client (LRS), over real sockets.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterStats, UpstreamLocalityStats};
@@ -15,6 +16,8 @@ use oxds_testkit::{AdsStream, ControlPlane, LoadStream};
 use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, Duration as ProtoDuration};
 use tokio::time::Instant;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::client_authorities::entry;
 use crate::scripted::{FIRST_BACKOFF, next, start, value};
@@ -384,4 +387,49 @@ async fn d9_connection_closes_if_nothing_waits_for_the_retry() {
     assert_eq!(server.connections(), 1);
     drop(watch);
     server.has_connections(0).await.unwrap();
+}
+
+/// A subscriber that panics at the first response.
+#[derive(Debug, Default)]
+struct PanicsOnce(AtomicBool);
+
+impl Subscriber for PanicsOnce {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && metadata.target() == "oxds::lrs"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let is_response = event.metadata().fields().field("response").is_some();
+        let is_first = is_response && !self.0.swap(true, Ordering::Relaxed);
+        assert!(!is_first, "the subscriber is broken");
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// given an application's subscriber that panics in the reporter's task / when the first response comes / then the task
+/// starts again: counts from before are reported on a new stream, which ends as always.
+#[tokio::test]
+async fn d7_load_reporter_starts_again_after_a_panic() {
+    // See `client_log`: with two subscribers, tracing caches no result of another test.
+    let _second = tracing::Dispatch::new(PanicsOnce::default());
+    let _guard = tracing::subscriber::set_default(PanicsOnce::default());
+    let (server, client) = start().await;
+    let load = load(&client, "a");
+    let place = place(&load);
+    place.begin().succeed();
+    let mut stream = reporting(&server).await;
+    stream.ended().await.unwrap();
+    let mut stream = reporting(&server).await;
+    let stats = report(&mut stream, "a").await;
+    assert_eq!(counts(&stats.upstream_locality_stats[0]), [1, 1, 0, 0]);
+    drop((load, place));
+    stream.ended().await.unwrap();
 }
