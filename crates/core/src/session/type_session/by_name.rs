@@ -190,7 +190,14 @@ impl TypeSession {
             return Planned::Done;
         };
         let name = Arc::clone(named.name());
-        let verdict = named.verdict(current);
+        let mut verdict = named.verdict(current);
+        // The copy is due again after a NACK, and the full state repeats it until its hold ends (S-52).
+        if matches!(verdict, Verdict::Missing)
+            && self.context.is_full_state()
+            && let Some(held) = self.client.held().get(&name)
+        {
+            verdict = Verdict::Gone(Arc::clone(&held.resource));
+        }
         match &verdict {
             Verdict::UpToDate => {
                 self.client.release(&name);
