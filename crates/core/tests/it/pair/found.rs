@@ -99,6 +99,15 @@ fn a2_s54_assignment_of_a_repeated_cluster_is_sent_again() {
     run(link, &script(ops), true);
 }
 
+/// C0 is bad, then bad in another way, for which the client rejects the whole response, then as before.
+#[test]
+fn a2_content_that_returns_after_a_whole_nack_is_sent() {
+    let ops = "Reconnect 0 0 0 0; Stall; C0=bad>E2; Pass 0; C0=broken; Stall; Pass 0; C0=bad>E2";
+    let mut link = Link::new(Style::Envoy, Protocol::Sotw, false, false);
+    link.client.rejects = Rejects::AsEnvoy;
+    run(link, &script(ops), true);
+}
+
 /// The client unsubscribes from R1 while it is in flight, so that no watch sees that it is bad.
 #[test]
 fn a2_resource_without_a_subscription_stops_nothing() {

@@ -372,6 +372,9 @@ impl Model {
         }
         if applied.hides_name {
             bad = vec!["one of the resources".to_owned()];
+            for text in &reply.resources {
+                self.note_latest(&resource_type, text);
+            }
             self.note_unnamed(&resource_type, reply);
         }
         self.note_ends(now, &resource_type, reply);
@@ -419,6 +422,13 @@ impl Model {
             answer.extend(follow_up);
         }
         answer
+    }
+
+    /// Of several NACKed contents of a name, only the latest counts.
+    fn note_latest(&mut self, resource_type: &ResourceType, text: &str) {
+        self.nacked.retain(|(of, other), _| {
+            of != resource_type || other == text || name_of(other) != name_of(text)
+        });
     }
 
     /// A response is NACKed without a name.
@@ -476,10 +486,7 @@ impl Model {
             return;
         }
         if is_invalid(text) {
-            // Of several NACKed contents of a name, only the latest counts.
-            self.nacked.retain(|(of, other), _| {
-                of != resource_type || other == text || name_of(other) != name
-            });
+            self.note_latest(resource_type, text);
             let times = self
                 .nacked
                 .entry((resource_type.clone(), text.to_owned()))
