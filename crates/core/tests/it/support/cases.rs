@@ -72,11 +72,12 @@ impl Choices<'_> {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "if the test fails, the output shows the operations of the last seed"
-)]
 /// Plays each file of a folder of `fuzz/seeds`, with which the fuzzer of that name begins.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the seeds are files; if the test fails, the output shows the operations of the last one"
+)]
 pub(crate) fn each_seed<T: Debug>(
     target: &str,
     read: impl Fn(&[u8]) -> T,
