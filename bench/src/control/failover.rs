@@ -66,7 +66,8 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     };
     let (p, f) = (serve(primary.path())?, serve(secondary.path())?);
     let mut calling = client.start(&[p.hello(), f.hello()], rate)?;
-    calls::until(&mut calling, u64::from(rate) / 2, TIMEOUT)?;
+    calls::until(&mut calling, u64::from(rate) / 2, TIMEOUT)?
+        .ok_or_else(|| format!("{} makes no calls within {TIMEOUT:?}", client.name()))?;
     save(primary.path(), "routes-to-come", old.hello())?;
     // Twice the debounce, and the time to send the change.
     std::thread::sleep(Duration::from_millis(300));

@@ -40,14 +40,19 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         };
         let control = Part::start_on(Processors::Beside, &control_plane)?;
         // The control plane's first response takes it longer than any later one.
-        start(Client::Oxds, control.hello(), 1)?;
-        let ours = start(Client::Oxds, control.hello(), rounds)?;
+        let late = || format!("oxds makes no call within {TIMEOUT:?}");
+        start(Client::Oxds, control.hello(), 1)?.ok_or_else(late)?;
+        let ours = start(Client::Oxds, control.hello(), rounds)?.ok_or_else(late)?;
         asked_by_us.push(ours.asked as f64 / clusters as f64);
         for peer in [Client::TonicXds, Client::GrpcGo] {
             let theirs = start(peer, control.hello(), rounds);
             let name = peer.name();
-            let theirs = theirs.map_err(|error| format!("{name}, {clusters} clusters: {error}"))?;
-            rows(table, clusters, ours, (peer, theirs));
+            match theirs.map_err(|error| format!("{name}, {clusters} clusters: {error}"))? {
+                Some(theirs) => rows(table, clusters, ours, (peer, theirs)),
+                None => table.note(&format!(
+                    "R-5: {name}, {clusters} clusters: no call within {TIMEOUT:?} in one of {rounds} starts"
+                )),
+            }
         }
     }
     // Ten times the clusters must take ten times the bytes, not a hundred times.
@@ -56,12 +61,15 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Started, String> {
+/// The medians of `rounds` starts; `None` if one of them takes longer than [`TIMEOUT`].
+fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Option<Started>, String> {
     let mut all = Vec::new();
     for _ in 0..rounds {
         let proxy = Proxy::start(control_plane)?;
         let mut part = client.start(&[&proxy.address()], 1)?;
-        let status = calls::until(&mut part, 0, TIMEOUT)?;
+        let Some(status) = calls::until(&mut part, 0, TIMEOUT)? else {
+            return Ok(None);
+        };
         // The acknowledgements after its first call are part of its start.
         std::thread::sleep(Duration::from_millis(200));
         all.push(Started {
@@ -71,11 +79,11 @@ fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Started, 
         });
     }
     let middle = |figure: fn(&Started) -> f64| median(all.iter().map(figure).collect());
-    Ok(Started {
+    Ok(Some(Started {
         asked: middle(|of| of.asked as f64) as u64,
         answered: middle(|of| of.answered as f64) as u64,
         first: Duration::from_secs_f64(middle(|of| of.first.as_secs_f64())),
-    })
+    }))
 }
 
 fn rows(table: &mut Table, clusters: usize, ours: Started, (peer, theirs): (Client, Started)) {

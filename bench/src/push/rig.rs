@@ -34,6 +34,10 @@ impl Contestant {
         }
     }
 
+    pub(super) fn is_ours(self) -> bool {
+        matches!(self, Self::Oxds | Self::Counted)
+    }
+
     /// Starts a server with this many resources.
     pub(super) fn start(self, holding: Holding, count: usize) -> Result<Part, String> {
         self.start_grouped(holding, count, 0)
