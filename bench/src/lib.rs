@@ -6,12 +6,12 @@
 //!
 //! | scenario | module |
 //! |---|---|
-//! | R-1, R-2: cost and latency of a unary RPC | [`rpc`] |
-//! | R-5 … R-7: start-up, a control plane that dies, memory of a client | [`control`] |
-//! | P-1 … P-13: changes pushed to clients | [`push`] |
-//! | F-1: time until a folder of YAML is served | [`load`] |
-//! | F-2: time from a saved file to the client | [`follow`] |
-//! | V-1: a versioned API checked | [`api`] |
+//! | R-1, R-2: cost and latency of a unary RPC | `rpc` |
+//! | R-5 … R-7: start-up, a control plane that dies, memory of a client | `control` |
+//! | P-1 … P-13: changes pushed to clients | `push` |
+//! | F-1: time until a folder of YAML is served | `load` |
+//! | F-2: time from a saved file to the client | `follow` |
+//! | V-1: a versioned API checked | `api` |
 
 mod api;
 mod control;
