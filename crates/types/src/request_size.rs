@@ -62,7 +62,9 @@ impl RequestSize {
 
     fn from_wire(mut message: &[u8], part: impl Fn(u32) -> Option<Part>) -> Self {
         let mut size = Self::default();
-        while let Some((field, length)) = next(&mut message) {
+        // The decoder reads an entry of a map with any wire type as if it were length-delimited.
+        let is_map = |field: u32| matches!(part(field), Some(Part::Versions));
+        while let Some((field, length)) = next(&mut message, is_map) {
             if let (Some(part), Some(length)) = (part(field), length) {
                 size.add(part, length);
             }
@@ -90,12 +92,12 @@ impl RequestSize {
 }
 
 /// Returns number and length of the next field, no length for fields without one; `None` at the end.
-fn next(message: &mut &[u8]) -> Option<(u32, Option<usize>)> {
+fn next(message: &mut &[u8], is_map: impl Fn(u32) -> bool) -> Option<(u32, Option<usize>)> {
     if message.is_empty() {
         return None;
     }
     let (number, wire) = decode_key(message).ok()?;
-    if wire != WireType::LengthDelimited {
+    if wire != WireType::LengthDelimited && !is_map(number) {
         skip_field(wire, number, message, DecodeContext::default()).ok()?;
         return Some((number, None));
     }
@@ -228,6 +230,20 @@ mod tests {
         assert_eq!(RequestSize::from_delta(&delta.encode_to_vec()), expected);
         for malformed in [&b"\xff"[..], b"\x12\x7f", b"\x12"] {
             assert_eq!(RequestSize::from_sotw(malformed), RequestSize::default());
+        }
+    }
+
+    /// An entry of a map with the wire type of a 64-bit number, which the decoder reads as if it were length-delimited.
+    #[test]
+    fn c1_g_map_entry_of_any_wire_type_counts() {
+        for wire_type in 0..6 {
+            let message = [5 << 3 | wire_type, 6, 0x0a, 1, b'a', 0x12, 1, b'1'];
+            let read = DeltaDiscoveryRequest::decode(&message[..]);
+            let read = read.map_or(0, |request| request.initial_resource_versions.len());
+            assert!(
+                RequestSize::from_delta(&message).versions >= read,
+                "{wire_type}"
+            );
         }
     }
 
