@@ -10,10 +10,9 @@
 //! | the content of an `Any`, which JSON writes into the object of the `Any` | 0 |
 //! | a well-known type in an `Any`, for which JSON has the key `value` | 1 |
 
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
-
 use crate::path::{FieldPath, Step};
 use crate::schema::{self, Message, Shape, Type, WellKnown};
+use crate::wire;
 
 /// Levels of messages below a resource.
 pub(crate) const MAX_DEPTH: usize = 100;
@@ -86,7 +85,11 @@ impl Measure {
             return self.any(input, level);
         }
         let mut index = (0, 0);
-        while let Some((number, body)) = next(&mut input) {
+        let is_map = |number| {
+            let field = schema.field(number);
+            field.is_some_and(|field| matches!(field.shape, Shape::Map { .. }))
+        };
+        while let Some((number, body)) = next(&mut input, is_map) {
             let Some(field) = schema.field(number) else {
                 continue;
             };
@@ -139,7 +142,7 @@ impl Measure {
             return Ok(());
         }
         let mut key = String::new();
-        while let Some((number, body)) = next(&mut entry) {
+        while let Some((number, body)) = next(&mut entry, |_| false) {
             match number {
                 1 => key = String::from_utf8_lossy(body).into_owned(),
                 2 => self.value(ty, body, level + 1, |steps| {
@@ -154,7 +157,7 @@ impl Measure {
 
     fn any(&mut self, mut input: &[u8], level: usize) -> Result<(), TooDeep> {
         let (mut type_url, mut value): (&[u8], &[u8]) = (&[], &[]);
-        while let Some((number, body)) = next(&mut input) {
+        while let Some((number, body)) = next(&mut input, |_| false) {
             match number {
                 1 => type_url = body,
                 2 => value = body,
@@ -172,20 +175,12 @@ impl Measure {
 }
 
 /// Returns the next field with a length, its number and its body; `None` at the end and where the bytes are malformed.
-fn next<'a>(input: &mut &'a [u8]) -> Option<(u32, &'a [u8])> {
+fn next<'a>(input: &mut &'a [u8], is_map: impl Fn(u32) -> bool) -> Option<(u32, &'a [u8])> {
     loop {
-        if input.is_empty() {
-            return None;
+        let (number, body) = wire::next(input, &is_map)?;
+        if let Some(body) = body {
+            return Some((number, body));
         }
-        let (number, wire) = decode_key(input).ok()?;
-        if wire != WireType::LengthDelimited {
-            skip_field(wire, number, input, DecodeContext::default()).ok()?;
-            continue;
-        }
-        let length = usize::try_from(decode_varint(input).ok()?).ok()?;
-        let (body, rest) = input.split_at_checked(length)?;
-        *input = rest;
-        return Some((number, body));
     }
 }
 

@@ -108,6 +108,8 @@ pub mod validate;
 pub mod version;
 #[cfg(feature = "codec")]
 pub mod version_map;
+#[cfg(feature = "codec")]
+mod wire;
 
 #[cfg(feature = "codec")]
 pub use error::{Error, Position};

@@ -6,9 +6,10 @@
 
 use std::fmt;
 
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+
+use crate::wire;
 
 /// Sizes in an encoded discovery request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,11 +63,10 @@ impl RequestSize {
 
     fn from_wire(mut message: &[u8], part: impl Fn(u32) -> Option<Part>) -> Self {
         let mut size = Self::default();
-        // The decoder reads an entry of a map with any wire type as if it were length-delimited.
         let is_map = |field: u32| matches!(part(field), Some(Part::Versions));
-        while let Some((field, length)) = next(&mut message, is_map) {
-            if let (Some(part), Some(length)) = (part(field), length) {
-                size.add(part, length);
+        while let Some((field, body)) = wire::next(&mut message, is_map) {
+            if let (Some(part), Some(body)) = (part(field), body) {
+                size.add(part, body.len());
             }
         }
         size
@@ -89,21 +89,6 @@ impl RequestSize {
             Part::Versions => self.versions += 1,
         }
     }
-}
-
-/// Returns number and length of the next field, no length for fields without one; `None` at the end.
-fn next(message: &mut &[u8], is_map: impl Fn(u32) -> bool) -> Option<(u32, Option<usize>)> {
-    if message.is_empty() {
-        return None;
-    }
-    let (number, wire) = decode_key(message).ok()?;
-    if wire != WireType::LengthDelimited && !is_map(number) {
-        skip_field(wire, number, message, DecodeContext::default()).ok()?;
-        return Some((number, None));
-    }
-    let length = usize::try_from(decode_varint(message).ok()?).ok()?;
-    *message = message.get(length..)?;
-    Some((number, Some(length)))
 }
 
 /// Measures the members of a request in JSON, and builds no value.

@@ -251,3 +251,25 @@ fn b9_rest_json_has_the_same_limit() {
         assert!(error.contains("100 levels"), "{error}");
     }
 }
+
+/// The decoder reads the entries of a map with any wire type as if they had a length. Found by a fuzzer.
+#[test]
+fn b9_g_maps_of_any_wire_type_count() {
+    for wire_type in 0..6 {
+        // Metadata in field 25 of a cluster, a map of `Any`s in field 2 of that.
+        let mut cluster = field(1, b"x");
+        for _ in 0..2 * LIMIT {
+            let entry = [
+                field(1, b"k"),
+                field(2, &any(CLUSTER, cluster).encode_to_vec()),
+            ];
+            let mut map = field(2, &entry.concat());
+            map[0] = 2 << 3 | wire_type;
+            cluster = field(1, b"x");
+            encode_key(25, WireType::LengthDelimited, &mut cluster);
+            encode_varint(map.len() as u64, &mut cluster);
+            cluster.extend(map);
+        }
+        assert!(check_depth(CLUSTER, &cluster).is_err(), "{wire_type}");
+    }
+}
