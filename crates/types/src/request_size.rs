@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_requests_are_measured_before_they_are_decoded() {
+    fn cost_c1_requests_are_measured_before_they_are_decoded() {
         let sotw = DiscoveryRequest {
             version_info: "7".into(),
             node: Some(node()),
@@ -220,7 +220,7 @@ mod tests {
 
     /// An entry of a map with the wire type of a 64-bit number, which the decoder reads as if it were length-delimited.
     #[test]
-    fn c1_g_map_entry_of_any_wire_type_counts() {
+    fn cost_c1_g_map_entry_of_any_wire_type_counts() {
         for wire_type in 0..6 {
             let message = [5 << 3 | wire_type, 6, 0x0a, 1, b'a', 0x12, 1, b'1'];
             let read = DeltaDiscoveryRequest::decode(&message[..]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_json_requests_are_measured_before_they_are_read() {
+    fn cost_c1_json_requests_are_measured_before_they_are_read() {
         let text = br#"{"node": {"id": "n"}, "tomorrow": [[{}]], "resource_names": ["", "a"],
             "resourceLocators": [{}], "errorDetail": {"message": "]"}, "node": {"id": "m"}}"#;
         let expected = RequestSize {

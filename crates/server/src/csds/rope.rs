@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c2_ropes_are_the_encoded_message_and_share_contents() {
+    fn cost_c2_ropes_are_the_encoded_message_and_share_contents() {
         let content = Bytes::from(vec![7; 100_000]);
         let mut inner = Rope::default();
         inner.fields(&Any {

@@ -121,7 +121,7 @@ mod tests {
 
     /// Given a node with many small values in its metadata, then its estimate is not below the memory that they take.
     #[test]
-    fn c1_small_values_of_metadata_cost_more_than_their_encoding() {
+    fn cost_c1_small_metadata_values_exceed_their_encoding() {
         let value = |_| Value {
             kind: Some(value::Kind::NullValue(0)),
         };

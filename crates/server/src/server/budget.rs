@@ -268,7 +268,7 @@ mod tests {
     /// Given two calls of one connection, when both together need more than its budget, then the larger one ends, whether
     /// it asks or the other.
     #[test]
-    fn c1_largest_share_of_a_full_budget_ends() {
+    fn cost_c1_largest_share_of_a_full_budget_ends() {
         let connection = budgets(100, 1000)();
         let (small, large) = (CancellationToken::new(), CancellationToken::new());
         let mut one = connection.share(small.clone());
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_connections_share_the_budget_of_the_server() {
+    fn cost_c1_connections_share_the_budget_of_the_server() {
         let connect = budgets(100, 150);
         let (one, two) = (connect(), connect());
         let end = CancellationToken::new();

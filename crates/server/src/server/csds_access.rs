@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c2_csds_without_rules_is_for_this_machine_only() {
+    fn cost_c2_csds_without_rules_is_for_this_machine_only() {
         let of = |access: CsdsAccess, client: &str| access.allows(client.parse().unwrap());
         for local in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
             assert!(of(CsdsAccess::default(), local), "{local}");

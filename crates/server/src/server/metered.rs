@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c1_unfinished_messages_are_followed_at_any_chunk_size() {
+    fn cost_c1_unfinished_messages_are_followed_at_any_chunk_size() {
         let bytes = b"\0\0\0\0\x03abc\0\0\0\0\0\0\0\0\x01\0";
         for size in 1..=bytes.len() {
             let mut framing = Framing::default();

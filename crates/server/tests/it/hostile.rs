@@ -133,7 +133,7 @@ async fn s77_number_of_streams_is_limited() {
 /// Given three times as many requests on one stream as its burst allows, then the server reads the burst and what the rate
 /// adds, and no more, and another stream is served meanwhile.
 #[tokio::test]
-async fn c5_request_flood_is_read_at_the_rate_after_the_burst() {
+async fn cost_c5_request_flood_is_read_at_the_rate_after_the_burst() {
     let mut limits = Limits::default();
     (limits.request_rate, limits.request_burst) = (50, 1_000);
     let burst = u64::from(limits.request_burst);

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c3_positions_survive_the_url() {
+    fn cost_c3_positions_survive_the_url() {
         for position in [
             Position::Client(ClientCursor::Stream(41)),
             Position::Client(ClientCursor::Poll("a&b=c %/ü".into(), PollKind::Rest)),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn c3_malformed_queries_are_errors() {
+    fn cost_c3_malformed_queries_are_errors() {
         for (query, expected) in [
             (
                 "limit=0",

@@ -169,7 +169,7 @@ fn finding(file: &str, rule: &'static str) -> (String, &'static str) {
 /// Given a file whose read blocks, then the other files are served, it is reported, and changes of others go on. When it
 /// responds, then it is served, too.
 #[tokio::test]
-async fn c4_file_that_does_not_respond_is_reported() {
+async fn cost_c4_file_that_does_not_respond_is_reported() {
     let disk = TestDisk::default();
     disk.block("b.yaml");
     let mut fixture = Fixture::open(&["a.yaml", "b.yaml", "c.yaml"], disk, SHORT);
@@ -184,7 +184,7 @@ async fn c4_file_that_does_not_respond_is_reported() {
 
 /// Given a folder whose listing blocks, then it is left out and reported, and read when it responds.
 #[tokio::test]
-async fn c4_folder_that_does_not_respond_is_reported() {
+async fn cost_c4_folder_that_does_not_respond_is_reported() {
     let disk = TestDisk::default();
     disk.block("dead");
     let mut fixture = Fixture::open(&["a.yaml", "dead/b.yaml"], disk, SHORT);
@@ -197,7 +197,7 @@ async fn c4_folder_that_does_not_respond_is_reported() {
 
 /// Given a changed file that takes long, when another file changes, then that change is served first.
 #[tokio::test]
-async fn c4_slow_file_does_not_delay_other_files() {
+async fn cost_c4_slow_file_does_not_delay_other_files() {
     let mut fixture = Fixture::open(&["a.yaml", "b.yaml"], TestDisk::default(), SOON * 10);
     fixture.until(|update| upserts(update) == ["a", "b"]).await;
     fixture.disk.block("a.yaml");

@@ -179,7 +179,7 @@ async fn b15_quiet_time_collects_slow_writes() {
 
 /// Given a thousand broken files and one with a thousand broken documents, then the findings are bounded, and counted.
 #[tokio::test]
-async fn c4_findings_are_capped_with_a_count() {
+async fn cost_c4_findings_are_capped_with_a_count() {
     let many = "name: x\n---\n".repeat(1_000);
     let dir = folder(&[("many.yaml", &many)]);
     for i in 0..1_000 {
