@@ -59,9 +59,14 @@ impl Schema {
                 // Its unresolved names are reported elsewhere.
                 continue;
             };
-            if let Err(error) = pool.add_file_descriptor_proto(without_options) {
-                let reason = Reason::Rule(error.to_string());
-                errors.push(Error::new(draft, None, reason));
+            // A pool that rejected a file can still have extensions of it. Goes on with the pool before.
+            let mut with_file = pool.clone();
+            match with_file.add_file_descriptor_proto(without_options) {
+                Ok(()) => pool = with_file,
+                Err(error) => {
+                    let reason = Reason::Rule(error.to_string());
+                    errors.push(Error::new(draft, None, reason));
+                }
             }
         }
         (Self { pool }, errors)

@@ -521,3 +521,19 @@ fn e10_import_path_errors_name_the_path() {
         "a.proto:2:28: error: invalid group name"
     );
 }
+
+#[test]
+fn file_whose_options_are_rejected_is_an_error() {
+    // found by fuzzing: fields of one number in the type of an extension of options
+    let found = errors(&[(
+        "a.proto",
+        r#"syntax = "proto3"; package t;
+           import "google/protobuf/descriptor.proto";
+           message Any { int32 one = 1 [targets = TARGET_TYPE_ENUM]; int32 two = 1; }
+           extend google.protobuf.FieldOptions { int32 number = 50200; Any any = 50201; }"#,
+    )]);
+    assert!(
+        found.iter().any(|error| error.contains("two")),
+        "{found:#?}"
+    );
+}
