@@ -66,7 +66,8 @@ impl UnattachedComments {
                         end_line,
                         end_column,
                     },
-                    text,
+                    // Read again, an empty line at the start belongs to no paragraph.
+                    text: text.trim_start_matches('\n').to_owned(),
                 }),
             }
         }

@@ -234,6 +234,14 @@ fn group_in_an_option_has_the_name_of_its_message() {
 }
 
 #[test]
+fn block_comment_at_the_end_is_printed_without_empty_start() {
+    // found by fuzzing
+    let text = printed(&tree(";/*\np|p\n0;*/"));
+    assert_eq!(text, "syntax = \"proto2\";\n\n// p|p\n// 0;\n");
+    assert_eq!(printed(&tree(&text)), text);
+}
+
+#[test]
 fn v39_references_in_comments_follow_moved_elements() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
     let files = [
