@@ -27,6 +27,7 @@
 //! | [`validate`](mod@validate) | the rules of the API (`validate.rules`) |
 //! | [`reference`](mod@reference) | references between resources |
 //! | [`reload`] | values made from files, and made again when the files change |
+//! | [`runtime`] | settings in layers, which operators override while a program runs |
 //! | [`settings`] | small YAML files of settings |
 //! | `pem` | certificates and keys in PEM files |
 //! | [`error`] | findings about files, with positions |
@@ -97,6 +98,7 @@ pub mod request;
 #[cfg(feature = "server")]
 mod request_size;
 pub mod resource_type;
+pub mod runtime;
 #[cfg(feature = "codec")]
 mod schema;
 #[cfg(feature = "server")]

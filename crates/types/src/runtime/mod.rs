@@ -1,0 +1,27 @@
+//! Runtime: settings that operators override while a program runs (V-47).
+//!
+//! ```text
+//!  environment, static, disk, command line, admin, RTDS ──► Layer ──► Snapshot::from_layers ──► get, flag
+//! ```
+//!
+//! Layers are merged as in Envoy's `layered_runtime`: the last layer that has a key decides its value. Keys are dotted
+//! paths, `upstream.healthy_panic_threshold`. A [`Snapshot`] is immutable; a change makes a new one.
+//!
+//! | file | content |
+//! |---|---|
+//! | `value` | [`Value`]: how text and numbers are read |
+//! | `layer` | [`Layer`]: the keys of one source, and their limits |
+//! | `snapshot` | [`Snapshot`]: the merged layers |
+//! | `readers` | [`Readers`]: the parts of a program that have read a key |
+
+mod layer;
+mod readers;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use layer::{Layer, LayerError, MAX_BYTES, MAX_KEY, MAX_KEYS, MAX_VALUE, Source};
+pub use readers::Readers;
+pub use snapshot::{Entry, Snapshot};
+pub use value::{Denominator, Value};
