@@ -21,7 +21,7 @@ use std::time::Duration;
 use oxds_core::time::Instant;
 use tokio::sync::watch;
 
-use crate::server::Clock;
+use crate::server::{Budget, Clock};
 pub(crate) use service::LoadService;
 pub(crate) use totals::LoadKey;
 use totals::LoadTotals;
@@ -85,6 +85,11 @@ impl LoadReports {
     /// Returns the number of loads.
     pub(crate) fn count(&self) -> usize {
         self.0.totals.count(self.now())
+    }
+
+    /// Counts the bytes of the loads in the budget of a server, which bounds what clients make it keep.
+    pub(crate) fn count_in(&self, server: &Arc<Budget>) {
+        self.0.totals.count_in(server);
     }
 
     fn now(&self) -> Instant {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::core::v3::Locality;
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::budget::{Budget, NameBytes, cost};
 use super::rate::{Coverage, HISTORY_BYTES, History, Period, WINDOW};
+use crate::server;
 
 /// The least time after which a row without a report is deleted: twelve reports at the default interval.
 const MIN_AGE: Duration = Duration::from_secs(60);
@@ -121,6 +122,11 @@ struct LocalityTotals {
 }
 
 impl LoadTotals {
+    /// Counts the bytes of all rows in the budget of a server.
+    pub(super) fn count_in(&self, server: &Arc<server::Budget>) {
+        self.lock().budget.count_in(server);
+    }
+
     /// Adds a report of a client that was asked to report at the interval `asked`. Returns `false` if the budget has no room
     /// for it.
     pub(super) fn record(
@@ -592,5 +598,30 @@ mod tests {
         assert_eq!(totals.loads(at(61)).len(), 1);
         drop(totals.loads(at(200)));
         assert_eq!(totals.lock().budget.free(), Budget::default().free());
+    }
+
+    /// Given a server with room for 1 MiB, when clients invent clusters, then the sum of their rows stays below it, and the
+    /// server sees the sum. Rows that expire are given back.
+    #[test]
+    fn cost_c1_rows_count_in_the_budget_of_the_server() {
+        let limits = crate::Limits {
+            client_bytes: 1 << 20,
+            ..crate::Limits::default()
+        };
+        let server = server::Budget::of_server(&limits);
+        let totals = LoadTotals::default();
+        assert!(totals.record(at(1), "early", &report("", 1), ASKED));
+        totals.count_in(&server);
+        assert!((100..10_000).contains(&server.used()), "{}", server.used());
+        let record = |i: usize| {
+            let mut report = report("", 1);
+            report.cluster_name = format!("{i}{}", "x".repeat(100 << 10));
+            totals.record(at(1), "a", &report, ASKED)
+        };
+        let fitting = (0..20).take_while(|i| record(*i)).count();
+        assert!((5..=10).contains(&fitting), "{fitting}");
+        assert!(server.used() <= 1 << 20);
+        drop(totals.loads(at(200)));
+        assert_eq!(server.used(), 0);
     }
 }

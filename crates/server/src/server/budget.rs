@@ -3,9 +3,12 @@
 //! ```text
 //!   request being received ┐
 //!   node, names, NACKs     ├─▶ share of a call ──▶ budget of its connection ──▶ budget of the server
-//!   response to be sent    ┘          ▲                         │                        │
-//!                                     └─ ends the largest share ┴──── over the limit ────┘
+//!   response to be sent    ┘          ▲                         │                        ▲ │
+//!                                     └─ ends the largest share ┴──── over the limit ────┼─┘
+//!   totals of load reports ── if they fit ───────────────────────────────────────────────┘
 //! ```
+//! Load totals outlive the calls that reported them, so no call has a share of them: they get the bytes that are free.
+//!
 //! Numbers of streams and sizes of requests have limits of their own, but their product is far more than a machine has.
 //! The bytes are estimates of the memory, not of the wire: a name costs its entries in maps as well.
 
@@ -116,6 +119,24 @@ impl Budget {
     /// has to go.
     pub(crate) fn share(self: &Arc<Self>, end: CancellationToken) -> Share {
         Share::open(&[self], end)
+    }
+
+    /// Takes bytes for load totals. Returns `false`, and takes nothing, if fewer are free.
+    pub(crate) fn take_for_loads(&self, bytes: usize) -> bool {
+        let taken = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
+            .is_ok()
+    }
+
+    /// Adds load totals from before the server started.
+    pub(crate) fn add_loads(&self, bytes: usize) {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back bytes of load totals.
+    pub(crate) fn give_back_loads(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn shares(&self) -> MutexGuard<'_, Shares> {
@@ -314,5 +335,19 @@ mod tests {
         );
         first.set(Kept::Nacks, 0).unwrap();
         assert_eq!(one.server.used(), 70);
+    }
+
+    /// Given a server with room for 150 bytes, then load totals and calls share them, and neither exceeds them.
+    #[test]
+    fn cost_c1_load_totals_count_in_the_budget_of_the_server() {
+        let connection = budgets(100, 150)();
+        let mut call = connection.share(CancellationToken::new());
+        call.set(Kept::Node, 90).unwrap();
+        let server = Arc::clone(&connection.server);
+        assert!(server.take_for_loads(60) && !server.take_for_loads(1));
+        call.set(Kept::Names, 1).unwrap_err();
+        server.give_back_loads(60);
+        call.set(Kept::Names, 10).unwrap();
+        assert_eq!(server.used(), 100);
     }
 }

@@ -171,6 +171,7 @@ impl Builder {
         );
         let config = Arc::new(self.config);
         let budget = Budget::of_server(&self.limits);
+        self.load_reports.count_in(&budget);
         let context = Arc::new(Context {
             clients: Clients::new(
                 Arc::clone(&config),
