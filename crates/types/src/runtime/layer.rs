@@ -1,8 +1,10 @@
 //! Layers: the keys of one source.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use envoy_types::pb::google::protobuf::{Struct, Value as ProtoValue, value::Kind};
 
@@ -17,19 +19,17 @@ pub const MAX_KEY: usize = 1024;
 pub const MAX_VALUE: usize = 64 << 10;
 /// Bytes of all keys and values of a layer.
 pub const MAX_BYTES: usize = 64 << 20;
+/// Beginning of the names of environment variables that become keys.
+pub const ENVIRONMENT_PREFIX: &str = "GRPC_EXPERIMENTAL_";
 /// Depth of a structure. Envoy walks as many folders.
-const MAX_DEPTH: usize = 16;
+pub(super) const MAX_DEPTH: usize = 16;
 
-/// The keys of one source. Keys are sorted.
+/// The keys of one source. Cheap to clone.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Layer {
-    /// Unique name of the layer.
-    pub name: String,
-    /// Origin of the values.
-    pub source: Source,
-    /// Values by key.
-    pub values: BTreeMap<String, Value>,
+    name: Arc<str>,
+    source: Source,
+    values: Arc<BTreeMap<String, Value>>,
     bytes: usize,
 }
 
@@ -113,13 +113,45 @@ pub enum LayerError {
 impl Layer {
     /// Returns a layer without keys.
     #[must_use]
-    pub fn new(name: impl Into<String>, source: Source) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, source: Source) -> Self {
         Self {
             name: name.into(),
             source,
-            values: BTreeMap::new(),
+            values: Arc::default(),
             bytes: 0,
         }
+    }
+
+    /// Returns a layer with the variables whose names begin with [`ENVIRONMENT_PREFIX`]: the features that gRPC guards. A key is the
+    /// name of a variable. A variable that is larger than a value may be is left out.
+    pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
+        let mut layer = Self::new("environment", Source::Environment);
+        for (name, value) in variables {
+            let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+            if name.starts_with(ENVIRONMENT_PREFIX) {
+                // The limits are for mistakes in files; the system limits the environment.
+                let _ = layer.set(name.into_owned(), Value::from_text(&value));
+            }
+        }
+        layer
+    }
+
+    /// Returns the unique name of the layer.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the origin of the values.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Returns the values by key.
+    #[must_use]
+    pub fn values(&self) -> &BTreeMap<String, Value> {
+        &self.values
     }
 
     /// Returns the layer with one more key, or another value of a key. For values that the program itself sets.
@@ -173,13 +205,13 @@ impl Layer {
             return Err(LayerError::ManyBytes);
         }
         self.bytes = total;
-        self.values.insert(key, value);
+        Arc::make_mut(&mut self.values).insert(key, value);
         Ok(())
     }
 
     /// Removes a key.
     pub fn remove(&mut self, key: &str) {
-        if let Some(old) = self.values.remove(key) {
+        if let Some(old) = Arc::make_mut(&mut self.values).remove(key) {
             self.bytes -= key.len() + old.text_len();
         }
     }

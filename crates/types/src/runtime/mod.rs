@@ -13,7 +13,15 @@
 //! | `layer` | [`Layer`]: the keys of one source, and their limits |
 //! | `snapshot` | [`Snapshot`]: the merged layers |
 //! | `readers` | [`Readers`]: the parts of a program that have read a key |
+//! | `handle` | [`Runtime`]: the current snapshot, its changes and subscriptions |
+//! | `disk` | `Disk`: layers in a file, or in a folder in Envoy's layout |
+//! | `config` | `Layered`: Envoy's `layered_runtime` |
 
+#[cfg(feature = "server")]
+mod config;
+#[cfg(feature = "server")]
+mod disk;
+mod handle;
 mod layer;
 mod readers;
 mod snapshot;
@@ -21,7 +29,14 @@ mod snapshot;
 mod tests;
 mod value;
 
-pub use layer::{Layer, LayerError, MAX_BYTES, MAX_KEY, MAX_KEYS, MAX_VALUE, Source};
+#[cfg(feature = "server")]
+pub use config::{LayerConfig, Layered};
+#[cfg(feature = "server")]
+pub use disk::{Disk, DiskError, DiskState};
+pub use handle::{Counts, LayerState, ModifyError, Runtime, Subscription, UnknownLayer};
+pub use layer::{
+    ENVIRONMENT_PREFIX, Layer, LayerError, MAX_BYTES, MAX_KEY, MAX_KEYS, MAX_VALUE, Source,
+};
 pub use readers::Readers;
 pub use snapshot::{Entry, Snapshot};
 pub use value::{Denominator, Value};

@@ -52,7 +52,7 @@ impl Snapshot {
     pub fn from_layers(layers: Vec<Layer>) -> Self {
         let mut deciding = HashMap::new();
         for (index, layer) in layers.iter().enumerate() {
-            for key in layer.values.keys() {
+            for key in layer.values().keys() {
                 match deciding.get_mut(key) {
                     Some(decides) => *decides = index,
                     None => drop(deciding.insert(key.clone(), index)),
@@ -81,7 +81,7 @@ impl Snapshot {
             readers.record(key, reader);
         }
         let index = *self.merged.deciding.get(key)?;
-        self.merged.layers.get(index)?.values.get(key)
+        self.merged.layers.get(index)?.values().get(key)
     }
 
     /// Returns the value of a key as a switch. `None` if the key is not set, or has a value that is not a switch
@@ -123,7 +123,7 @@ impl Snapshot {
             .collect();
         sorted.into_iter().filter_map(|(key, index)| {
             let layer = self.merged.layers.get(index)?;
-            let value = layer.values.get(key)?;
+            let value = layer.values().get(key)?;
             Some(Entry { key, value, layer })
         })
     }
