@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
+use oxds_types::ApiVersion;
 
 use super::holding::{Holding, resource_name};
 use super::request;
@@ -122,10 +123,40 @@ fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
         );
     }
     judge(shape, &ours, table);
+    if shape.id == "P-2" {
+        two_versions(shape, &ours, table)?;
+    }
     match shape.last_micros_over_tls {
         Some(most) => over_tls(shape, most, table),
         None => Ok(()),
     }
+}
+
+/// Ours once more, where half of the clients use v2: each change is encoded once per version.
+fn two_versions(shape: &Shape, one_version: &Pushes, table: &mut Table) -> Result<(), String> {
+    let mut rig = Rig::start(Contestant::Oxds, shape.holding, shape.count, manner(shape))?;
+    let pushes = wait(async {
+        for api in [ApiVersion::V3, ApiVersion::V2] {
+            rig.swarm.speak(api);
+            let first = request::all_in(api, &shape.holding.resource_type());
+            let half = shape.clients / 2;
+            rig.swarm.fill(half, &first, shape.count).await?;
+        }
+        rig.pushes(shape.changes, ENOUGH, shape.told).await
+    });
+    let pushes = pushes.map_err(|error| format!("half on v2: {error}"))?;
+    table.row(&Row {
+        id: shape.id,
+        what: "half on v2, server CPU per change (us)",
+        ours: pushes.cpu_micros_per_change,
+        peer: ("all on v3", one_version.cpu_micros_per_change),
+        target: Target::None,
+    });
+    if let Some(counts) = pushes.counts {
+        let encodings = counts.encodes as f64 / pushes.last.len() as f64;
+        table.limit(shape.id, "half on v2, encodings per change", encodings, 2.0);
+    }
+    Ok(())
 }
 
 /// Ours once more, over mTLS.

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
-use oxds_types::ResourceType;
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
+use oxds_types::{ApiVersion, ResourceType};
 
 use super::swarm::framed;
 
@@ -24,9 +24,18 @@ pub(super) fn all(resource_type: &ResourceType, protocol: Protocol) -> Bytes {
     all_as(NODE, resource_type, protocol)
 }
 
+/// The same over delta, with the type URL of this version.
+pub(super) fn all_in(api: ApiVersion, resource_type: &ResourceType) -> Bytes {
+    let type_url = resource_type.type_url_on(api).to_owned();
+    all_of_url(NODE, type_url, Protocol::Delta)
+}
+
 /// The same, as this node.
 pub(super) fn all_as(id: &str, resource_type: &ResourceType, protocol: Protocol) -> Bytes {
-    let type_url = resource_type.type_url().to_owned();
+    all_of_url(id, resource_type.type_url().to_owned(), protocol)
+}
+
+fn all_of_url(id: &str, type_url: String, protocol: Protocol) -> Bytes {
     match protocol {
         Protocol::Sotw => framed(&DiscoveryRequest {
             node: node(id),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::snapshot::Protocol;
-use oxds_types::ResourceType;
+use oxds_types::{ApiVersion, ResourceType};
 use tokio_rustls::TlsConnector;
 
 /// Behaviour of the streams of a swarm.
@@ -11,6 +11,8 @@ use tokio_rustls::TlsConnector;
 pub(crate) struct Manner {
     pub(crate) resource_type: ResourceType,
     pub(crate) protocol: Protocol,
+    /// The version of the type URLs. The stream is one of v3 in any case (gRFC A30).
+    pub(crate) api: ApiVersion,
     /// Streams per connection; a real client has its own connection.
     pub(crate) per_connection: usize,
     /// Delay of an answer: the round trip.
@@ -25,6 +27,7 @@ impl Manner {
         Self {
             resource_type,
             protocol,
+            api: ApiVersion::V3,
             per_connection: 1,
             answer_after: Duration::ZERO,
             tls: None,

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use h2::client::SendRequest;
+use oxds_types::ApiVersion;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -68,6 +69,11 @@ impl Swarm {
     /// Number of streams.
     pub(super) fn streams(&self) -> usize {
         self.streams
+    }
+
+    /// Sets the version of the type URLs of streams that are opened from now on.
+    pub(super) fn speak(&mut self, api: ApiVersion) {
+        self.manner.api = api;
     }
 
     /// Opens one more stream with this first request, framed for gRPC.

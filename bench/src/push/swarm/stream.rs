@@ -113,7 +113,10 @@ impl Stream {
             self.accepted = String::from_utf8_lossy(&seen.version).into_owned();
             self.count_marked(seen, mood.marked);
         }
-        let type_url = self.manner.resource_type.type_url().to_owned();
+        let Manner {
+            resource_type, api, ..
+        } = &self.manner;
+        let type_url = resource_type.type_url_on(*api).to_owned();
         let response_nonce = String::from_utf8_lossy(&seen.nonce).into_owned();
         match self.manner.protocol {
             Protocol::Sotw => framed(&DiscoveryRequest {
