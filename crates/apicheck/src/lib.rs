@@ -40,6 +40,7 @@
 //! | [`ledger`], [`clock`], [`experiment`], [`audit`] | releases and owners as data; the deprecation phase of each element; unstable elements and their age; the release audit |
 //! | [`review`] | the teams that review a change |
 //! | [`bump`] | file versions that must grow, the lock file, frozen packages |
+//! | [`descriptors`](mod@descriptors) | a tree as descriptors, for reflection |
 //! | [`generate`] | the next major version: which packages need it, and their files |
 //! | [`plan`], [`print`](mod@print) | new names and paths of moved files; a file of the model as text |
 //! | [`config`], [`baseline`], [`buf`] | configuration, and the findings that do not count |
@@ -55,6 +56,7 @@ pub mod check;
 pub mod clock;
 pub mod compare;
 pub mod config;
+pub mod descriptors;
 pub mod experiment;
 pub mod finding;
 pub mod generate;

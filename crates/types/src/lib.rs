@@ -31,6 +31,7 @@
 //! | [`settings`] | small YAML files of settings |
 //! | `pem` | certificates and keys in PEM files |
 //! | [`error`] | findings about files, with positions |
+//! | [`translate`] | translation of messages between the majors of any API |
 //! | [`text`] | text from outside, made safe for logs and terminals |
 //! | [`Glob`] | patterns for names |
 //!
@@ -40,7 +41,7 @@
 //!
 //! | feature | content |
 //! |---|---|
-//! | `codec` | [`codec`], [`descriptor`], [`error`], [`reference`](mod@reference), [`validate`](mod@validate), [`version`], [`version_map`] |
+//! | `codec` | [`codec`], [`descriptor`], [`error`], [`reference`](mod@reference), [`translate`], [`validate`](mod@validate), [`version`], [`version_map`] |
 //! | `pem` | `pem` |
 //! | `server` | `codec`, and [`Glob`], [`RequestSize`], [`settings`] |
 //!
@@ -104,6 +105,8 @@ mod schema;
 #[cfg(feature = "server")]
 pub mod settings;
 pub mod text;
+#[cfg(feature = "codec")]
+pub mod translate;
 #[cfg(feature = "codec")]
 pub mod validate;
 #[cfg(feature = "codec")]

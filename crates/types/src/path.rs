@@ -9,6 +9,8 @@ use prost_reflect::MapKey;
 pub(crate) enum Step {
     /// Into a field. Schemas are never freed, so the name is static.
     Field(&'static str),
+    /// Into a field of a message whose schema is not kept.
+    Named(String),
     /// Into a key of the text that is not a field, or a field number that is unknown.
     Unknown(String),
     /// Into an element of a list.
@@ -42,7 +44,7 @@ impl fmt::Display for FieldPath {
             let dot = if index == 0 { "" } else { "." };
             match step {
                 Step::Field(name) => write!(f, "{dot}{name}")?,
-                Step::Unknown(name) => write!(f, "{dot}{name}")?,
+                Step::Named(name) | Step::Unknown(name) => write!(f, "{dot}{name}")?,
                 Step::Index(index) => write!(f, "[{index}]")?,
                 Step::Key(key) => write!(f, "[{key:?}]")?,
             }

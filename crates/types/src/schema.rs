@@ -47,15 +47,6 @@ pub(crate) enum Shape {
     Map { key: Kind, value: Type },
 }
 
-impl Shape {
-    /// Returns the type of the single value, of the items, or of the map values.
-    pub(crate) fn value(&self) -> &Type {
-        match self {
-            Shape::One(ty) | Shape::List(ty) | Shape::Map { value: ty, .. } => ty,
-        }
-    }
-}
-
 /// The type of one value.
 #[derive(Debug)]
 pub(crate) struct Type {

@@ -13,7 +13,7 @@ use crate::error::Reason;
 use crate::path::FieldPath;
 use crate::resource_type::TYPE_URL_PREFIX;
 use crate::schema::{Message, Shape, Type, WellKnown, unpack};
-use crate::version_map::{Incompatibility, rewrite, successor};
+use crate::version_map::{Incompatibility, may_be_old, rewrite, successor};
 
 /// Appends the canonical encoding of `message`. Unknown fields are omitted.
 pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &mut Vec<u8>) {
@@ -196,15 +196,18 @@ pub(super) fn bytes_to_current(
     path: &mut FieldPath,
     walk: &Walk,
 ) -> Current<Bytes> {
+    if schema.api == ApiVersion::V3 && !may_be_old(&value) {
+        return Ok((schema, value));
+    }
     let mark = walk.mark();
     let mut note = |path: &FieldPath, cause| walk.note_at(path.clone(), Reason::OnlyV2(cause));
     let Some(current) = successor(schema) else {
         let message = schema.full_name().to_owned();
-        let to = ApiVersion::V3;
+        let to = ApiVersion::V3.into();
         note(path, Incompatibility::NoMessage { message, to });
         return Err((schema, value));
     };
-    let rewritten = rewrite(schema, current, &value, path, &mut note);
+    let rewritten = rewrite(schema.full_name(), &value, path, &mut note);
     let value = if rewritten == value {
         value
     } else {

@@ -102,6 +102,7 @@ fn opens(event: &Event<'_>) -> bool {
 fn names(step: &Step, key: &str) -> bool {
     match step {
         Step::Field(name) => *name == key || is_json_name(key, name),
+        Step::Named(name) => name == key || is_json_name(key, name),
         Step::Unknown(name) | Step::Key(name) => name == key,
         Step::Index(_) => false,
     }

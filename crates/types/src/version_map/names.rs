@@ -1,20 +1,37 @@
-//! Full names of messages in v2 and v3, from the annotations of the API (`udpa.annotations.versioning`).
+//! Full names of messages in v2 and v3, and the translators between both.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use prost_reflect::{ExtensionDescriptor, MessageDescriptor};
-
+use super::corrections::CORRECTIONS;
 use crate::ApiVersion;
 use crate::descriptor::{pool, v2_pool};
 use crate::schema::{self, Message};
+use crate::translate::{Options, Translator, UnknownFields};
 
-static NAMES: LazyLock<MessageNames> = LazyLock::new(MessageNames::read);
+const OPTIONS: Options = Options {
+    corrections: CORRECTIONS,
+    // The `xds` packages are younger than v2.
+    roots: &["xds"],
+    // An unknown number has a meaning in the other version that is not known either.
+    unknown_fields: UnknownFields::Report,
+};
 
-#[derive(Default)]
-struct MessageNames {
-    to_v2: HashMap<String, String>,
-    to_v3: HashMap<String, String>,
+static TO_V2: LazyLock<Translator> = LazyLock::new(|| {
+    let (from, to) = (v2_pool().clone(), v2_pool().clone());
+    Translator::tolerant(from, to, ApiVersion::V2.into(), OPTIONS)
+});
+
+static TO_V3: LazyLock<Translator> = LazyLock::new(|| {
+    let (from, to) = (v2_pool().clone(), pool().clone());
+    Translator::tolerant(from, to, ApiVersion::V3.into(), OPTIONS)
+});
+
+/// Returns the translator to an API version. The first call builds it, and [`v2_pool`].
+pub(super) fn translator(to: ApiVersion) -> &'static Translator {
+    match to {
+        ApiVersion::V2 => &TO_V2,
+        ApiVersion::V3 => &TO_V3,
+    }
 }
 
 /// Returns the full name of the v2 message that a v3 message replaced.
@@ -30,13 +47,13 @@ struct MessageNames {
 /// ```
 #[must_use]
 pub fn v2_name(v3: &str) -> Option<&'static str> {
-    NAMES.to_v2.get(v3).map(String::as_str)
+    TO_V2.name(v3).filter(|v2| *v2 != v3)
 }
 
 /// Returns the full name of the v3 message that replaced a v2 message; `None` if it was removed.
 #[must_use]
 pub fn v3_name(v2: &str) -> Option<&'static str> {
-    NAMES.to_v3.get(v2).map(String::as_str)
+    TO_V3.name(v2).filter(|v3| *v3 != v2)
 }
 
 /// Returns the schema of a message in v3: its own, or that of its successor.
@@ -53,39 +70,4 @@ pub(crate) fn current_name(schema: &Message) -> &str {
         ApiVersion::V3 => schema.full_name(),
         ApiVersion::V2 => v3_name(schema.full_name()).unwrap_or(schema.full_name()),
     }
-}
-
-impl MessageNames {
-    fn read() -> MessageNames {
-        let mut names = MessageNames::default();
-        let Some(versioning) = pool().get_extension_by_name("udpa.annotations.versioning") else {
-            return names;
-        };
-        for message in pool().all_messages() {
-            let Some(v2) = predecessor(&message, &versioning) else {
-                continue;
-            };
-            let v3 = message.full_name().to_owned();
-            names.to_v3.insert(v2.clone(), v3.clone());
-            names.to_v2.insert(v3, v2);
-        }
-        names
-    }
-}
-
-/// Returns the v2 name in the annotation of a v3 message.
-fn predecessor(message: &MessageDescriptor, versioning: &ExtensionDescriptor) -> Option<String> {
-    let options = message.options();
-    let record = options.get_extension(versioning);
-    let previous = record
-        .as_message()?
-        .get_field_by_name("previous_message_type")?;
-    let previous = previous.as_str().filter(|name| !name.is_empty())?;
-    let in_v2 = |name: &str| v2_pool().get_message_by_name(name).is_some();
-    if in_v2(previous) {
-        return Some(previous.to_owned());
-    }
-    // The annotation of `ExtAuthz` names a v3 message that never existed: it means the v2 message of that name.
-    let meant = previous.replace(".v3.", ".v2.");
-    in_v2(&meant).then_some(meant)
 }

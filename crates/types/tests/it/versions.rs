@@ -217,7 +217,7 @@ fn s62_custom_extensions_are_not_converted() {
     ] {
         let errors = to_v2(cluster.message(), &extension(new)).unwrap_err();
         assert_eq!(errors[0].path, "cluster_type.typed_config");
-        let to = ApiVersion::V2;
+        let to = ApiVersion::V2.into();
         let message = new.to_owned();
         assert_eq!(errors[0].cause, Incompatibility::NoMessage { message, to });
     }
