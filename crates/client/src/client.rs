@@ -182,7 +182,7 @@ impl XdsClient {
         Ok(client.watch_all_raw(resource_type, "*"))
     }
 
-    fn of_source(
+    pub(crate) fn of_source(
         &self,
         source: &Source,
         resource_type: &ResourceType,

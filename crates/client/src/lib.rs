@@ -87,6 +87,7 @@
 //! | metrics with the names of gRFC A78 ([`metrics`]) | yes |
 //! | LRS: load reports, with ORCA metrics, to the server that delivered the cluster ([`load`]) | yes |
 //! | [sources](source) beside ADS: one stream per type | yes |
+//! | RTDS: layers of a runtime that operators override ([`XdsClient::follow_runtime`]) | yes |
 //! | sources beside ADS: REST, files | features `rest`, `file` |
 //!
 //! Every `next` is cancel-safe: dropping its future loses nothing, and the next call returns the newest update. A watch that is
@@ -120,6 +121,8 @@
 //! | | info | deleted resource is back; deleted resource is not watched any more | `server`, `type`, `name` |
 //! | | info | resource is current again | `server`, `type`, `name`, `version` |
 //! | | debug | resource changed | the same |
+//! | `oxds::runtime` | warn | runtime layer not loaded, keeping its last values; runtime resource does not exist, its keys are removed | `layer`, `error`, `resource` |
+//! | | info | runtime changed | `layer`, `keys` |
 //! | `oxds::credentials` | error | certificates not reloaded: the last valid ones stay in use | – |
 //! | | warn | a token cannot be read; call credentials are not sent over plaintext | `server` |
 //! | | info | certificates reloaded | – |
@@ -143,7 +146,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`bootstrap`], [`target`], `options` | configuration |
-//! | `client`, `pool`, `watch`, `resolve` | the handles that an application uses |
+//! | `client`, `pool`, `watch`, `resolve`, `runtime` | the handles that an application uses |
 //! | `driver` | the task that runs the state machine of a client |
 //! | [`source`] | description and IO of each kind of source |
 //! | [`load`] | load reports |
@@ -164,6 +167,7 @@ mod options;
 mod pool;
 mod random;
 mod resolve;
+mod runtime;
 pub mod source;
 mod supervise;
 pub mod target;
@@ -180,6 +184,7 @@ pub use oxds_core::ads::{Protocol, WatchError, WatchErrorReason};
 pub use oxds_core::resource::{Invalid, ParsedResource, ResourceParser, Typed};
 pub use pool::ClientPool;
 pub use resolve::ConfigWatch;
+pub use runtime::FollowRuntimeError;
 pub use source::Source;
 pub use target::{Target, TargetError};
 pub use watch::{RawResource, RawWatch, RawWatchAll, Update, Watch, WatchAll};

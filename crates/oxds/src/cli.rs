@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    api, bootstrap, call, completions, csds, demo, get, serve, status, validate, wait, watch,
+    api, bootstrap, call, completions, csds, demo, get, runtime, serve, status, validate, wait,
+    watch,
 };
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
@@ -74,6 +75,7 @@ enum Command {
     Bootstrap(bootstrap::Args),
     Call(call::Args),
     Status(status::Args),
+    Runtime(runtime::Args),
     Wait(wait::Args),
     Get(get::Args),
     Watch(watch::Args),
@@ -118,6 +120,7 @@ impl Cli {
                 call::run(&args)
             }
             Command::Status(args) => status::run(&args),
+            Command::Runtime(args) => runtime::run(&args),
             Command::Wait(args) => wait::run(&args),
             Command::Get(args) => {
                 crate::log::start(self.log_format, "warn");

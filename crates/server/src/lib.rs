@@ -48,6 +48,7 @@
 //! | follow a source of your own | the trait [`Store`] |
 //! | observe clients, deny their calls, prepare the configuration of a node | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
 //! | authenticate clients by certificates | [`Security`] |
+//! | override settings while the server runs | [`Runtime`], with [`Builder::runtime`] |
 //! | read the load reports of clients | [`LoadReports`] |
 //! | serve your own resource types | [`Resource::own`], [`Builder::resource_type`] |
 //!
@@ -73,6 +74,7 @@ mod load;
 mod metrics;
 mod not_representable;
 mod rollback;
+mod runtime;
 mod security;
 mod server;
 pub mod store;
@@ -99,6 +101,7 @@ pub use oxds_core::session::{Config, Request, UnknownTypes};
 pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::Node;
+pub use oxds_types::runtime::{self as runtime_layers, Runtime};
 pub use oxds_types::{Glob, Reference, ResourceType, Version};
 
 /// Compiles and runs the snippets of the guide.

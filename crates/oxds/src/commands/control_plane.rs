@@ -28,6 +28,7 @@ use crate::exit::Failure;
 /// Time to connect, and time for each response: enough for a hundred thousand resources.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const STATUS: &str = "/status.json";
+const RUNTIME: &str = "/runtime";
 /// Largest response in bytes: about a million resources.
 pub(super) const MAX_RESPONSE: usize = 256 << 20;
 
@@ -144,6 +145,23 @@ impl ControlPlane {
             .header(header::IF_NONE_MATCH, known.tag.as_ref()?)
             .header("prefer", format!("wait={}", wait.as_secs()));
         self.fetch_status(request).await
+    }
+
+    /// Returns the path of the runtime keys that begin with `prefix`.
+    pub(crate) fn runtime_path(prefix: &str) -> String {
+        let bytes = prefix.bytes().map(|byte| format!("%{byte:02X}"));
+        format!("{RUNTIME}?prefix={}", bytes.collect::<String>())
+    }
+
+    /// Fetches a page of the runtime. Returns `None` if the control plane has none, or does not show it to this client.
+    pub(crate) async fn runtime_page(&self, path: &str) -> Option<Bytes> {
+        // Only pages of the runtime: the path may come from the control plane.
+        let is_runtime = path.starts_with(RUNTIME);
+        let page = match is_runtime {
+            true => self.fetch_status(Request::get(path)).await,
+            false => None,
+        };
+        page.map(|page| page.body)
     }
 
     async fn fetch_status(&self, request: request::Builder) -> Option<StatusPage> {

@@ -13,6 +13,8 @@ mod files;
 pub(crate) mod get;
 mod limits;
 mod print;
+pub(crate) mod runtime;
+mod runtime_args;
 pub(crate) mod serve;
 mod server_security;
 mod source;

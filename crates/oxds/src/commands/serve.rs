@@ -11,6 +11,7 @@ use tracing::{info, warn};
 
 use super::files;
 use super::limits::LimitArgs;
+use super::runtime_args::RuntimeArgs;
 use super::server_security::SecurityArgs;
 use super::{dir_options, duration, runtime, state, unreadable};
 use crate::exit::{Exit, Failure};
@@ -94,6 +95,8 @@ pub(crate) struct Args {
     security: SecurityArgs,
     #[command(flatten)]
     limits: LimitArgs,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
 }
 
 /// Time for threads that work on files to end, after the server has ended.
@@ -175,6 +178,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let mut options = dir_options(args.allow_unknown_fields, args.strict);
     options.allow_empty = args.allow_empty;
     options.quiet = args.quiet;
+    let keys = args.runtime.open(&replica())?;
     let store = DirStore::open(&args.dir, options).map_err(|error| unreadable(&error))?;
     if let Some(out) = &args.files {
         files::prepare(&args.dir, out)?;
@@ -184,7 +188,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) =
         (StopSignals::listen()?, signals::reload()?, store.reload());
-    let mut builder = Server::builder();
+    let mut builder = keys.serve(Server::builder())?;
     if let Some(file) = rollback_file {
         builder = builder.rollback_file(file);
     }
@@ -203,6 +207,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .await
         .map_err(|error| unbound(&error, args.http))?;
 
+    keys.follow()?;
     if let Some(folder) = args.files {
         let sink = FileSink::new(server.cache(), folder).report_to(server.reporter("files"));
         tokio::spawn(sink.run());

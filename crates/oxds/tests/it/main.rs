@@ -20,6 +20,7 @@ mod mistakes;
 mod observe;
 mod repository;
 mod rollout;
+mod runtime;
 #[cfg(feature = "tls")]
 mod security;
 mod serve;

@@ -8,7 +8,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -16,6 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tower_service::Service as _;
 
+use super::runtime;
 use super::state::Admin;
 use super::status::{StatusPage, StatusQuery};
 use crate::discovery::{deny_without_certificate, rest_router, wait_preferred};
@@ -59,6 +60,8 @@ fn router(admin: Arc<Admin>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
         .route("/status.json", get(status))
+        .route("/runtime", get(runtime_page))
+        .route("/runtime_modify", post(modify_runtime))
         .with_state(admin)
         .merge(rest)
 }
@@ -68,7 +71,8 @@ pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
     let hooks = from_fn_with_state(Arc::clone(&admin.context.server), middleware::run);
     let rest = rest_router(&admin.context);
     Router::new()
-        .route("/status.json", get(status_for_clients).layer(hooks))
+        .route("/status.json", get(status_for_clients).layer(hooks.clone()))
+        .route("/runtime", get(runtime_for_clients).layer(hooks))
         .with_state(admin)
         .merge(rest)
 }
@@ -106,6 +110,37 @@ async fn status_for_clients(
         Ok(()) => status_response(&admin, query, &headers).await,
         Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
     }
+}
+
+/// Handles `/runtime` on the gRPC port, where it needs the permission to inspect other clients (S-78).
+async fn runtime_for_clients(
+    State(admin): State<Arc<Admin>>,
+    Extension(peer): Extension<Peer>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    match admin.context.may_inspect(&peer) {
+        Ok(()) => runtime_response(&admin, query),
+        Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
+    }
+}
+
+async fn runtime_page(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> Response {
+    runtime_response(&admin, query)
+}
+
+fn runtime_response(admin: &Admin, query: Option<String>) -> Response {
+    let runtime = &admin.context.server.runtime;
+    runtime::page(runtime, &query.unwrap_or_default())
+}
+
+async fn modify_runtime(
+    State(admin): State<Arc<Admin>>,
+    Extension(peer): Extension<Peer>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let runtime = &admin.context.server.runtime;
+    runtime::modify(runtime, &peer, &headers, &query.unwrap_or_default())
 }
 
 async fn status(

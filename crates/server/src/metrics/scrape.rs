@@ -28,6 +28,7 @@ impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         self.counters(&mut encoder)?;
         self.gauges(&mut encoder)?;
+        self.runtime(&mut encoder)?;
         self.resource_types(&mut encoder)
     }
 }
@@ -108,6 +109,39 @@ impl Scrape {
             "Time the latest update took",
             &seconds,
         )
+    }
+
+    /// Encodes the numbers of Envoy's `runtime.*` statistics.
+    fn runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counts = self.context.server.runtime.counts();
+        let counters = [
+            (
+                "runtime_load_success",
+                "Loads of a runtime layer that succeeded",
+                counts.load_success,
+            ),
+            (
+                "runtime_load_error",
+                "Loads of a runtime layer that failed, so that its last values stayed",
+                counts.load_error,
+            ),
+        ];
+        for (name, help, value) in counters {
+            encode(encoder, name, help, &ConstCounter::new(value))?;
+        }
+        let gauges = [
+            ("runtime_num_keys", "Runtime keys", counts.num_keys),
+            ("runtime_num_layers", "Runtime layers", counts.num_layers),
+            (
+                "runtime_admin_overrides_active",
+                "Whether requests to /runtime_modify override keys",
+                usize::from(counts.admin_overrides > 0),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            encode(encoder, name, help, &ConstGauge::new(signed(value as u64)))?;
+        }
+        Ok(())
     }
 
     fn resource_types(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU64;
 
 use oxds_core::session::Config;
 use oxds_types::ResourceType;
+use oxds_types::runtime::{Disk, Runtime, UnknownLayer};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
@@ -26,6 +27,7 @@ use crate::load::LoadReports;
 use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver};
+use crate::runtime::DiskLayer;
 use crate::security::Security;
 use crate::store::{Health, Store};
 
@@ -46,6 +48,8 @@ pub struct Builder {
     on_nack: OnNack,
     lost_log_lines: Arc<AtomicU64>,
     rollback_file: Option<PathBuf>,
+    runtime: Runtime,
+    disks: Vec<DiskLayer>,
 }
 
 impl Builder {
@@ -124,6 +128,29 @@ impl Builder {
         self
     }
 
+    /// Sets the runtime: settings that operators override while the server runs. The admin port shows it; requests to
+    /// `/runtime_modify` change it if it has a layer of [`Source::Admin`](oxds_types::runtime::Source::Admin). Default: no layers.
+    pub fn runtime(mut self, runtime: Runtime) -> Self {
+        self.runtime = runtime;
+        self
+    }
+
+    /// Reads this layer of the runtime from disk, and again within a second of a change. An invalid change is logged, and the
+    /// last valid values stay. Call it after [`runtime`](Self::runtime).
+    ///
+    /// # Errors
+    /// The runtime has no layer of this name.
+    pub fn runtime_disk(
+        mut self,
+        layer: impl Into<String>,
+        disk: Disk,
+    ) -> Result<Self, UnknownLayer> {
+        let name = layer.into();
+        self.runtime.knows(&name)?;
+        self.disks.push(DiskLayer { name, disk });
+        Ok(self)
+    }
+
     /// Records the load reports of clients here, where the caller can read them. Default: only the status shows them.
     pub fn load_reports(mut self, reports: LoadReports) -> Self {
         self.load_reports = reports;
@@ -191,6 +218,7 @@ impl Builder {
                 hooks: self.hooks,
                 metrics,
                 clock,
+                runtime: self.runtime,
                 log: ClientLog::default(),
                 closing: CancellationToken::new(),
             }),
@@ -206,6 +234,7 @@ impl Builder {
             feed,
             load_reports: self.load_reports,
             lost_log_lines: self.lost_log_lines,
+            disks: self.disks,
         })
     }
 }

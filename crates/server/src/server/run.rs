@@ -19,6 +19,7 @@ use crate::cache::Cache;
 use crate::discovery::Context;
 use crate::load::LoadReports;
 use crate::metrics::Scrape;
+use crate::runtime::{self, DiskLayer};
 use crate::store::{Health, Reporter};
 
 /// A bound server. [`run`](Self::run) answers its clients.
@@ -31,6 +32,7 @@ pub struct Server {
     pub(super) feed: Option<Feed>,
     pub(super) load_reports: LoadReports,
     pub(super) lost_log_lines: Arc<AtomicU64>,
+    pub(super) disks: Vec<DiskLayer>,
 }
 
 impl Server {
@@ -73,6 +75,10 @@ impl Server {
             server.closing.clone().drop_guard(),
             abort.clone().drop_guard(),
         );
+        let notified = self.context.cache.clone();
+        // The status shows the runtime.
+        let runtime = &server.runtime;
+        let _notifying = runtime.on_change(move || notified.notifier().notify());
         let context = self.start(&tasks, &abort);
 
         shutdown.await;
@@ -124,6 +130,9 @@ impl Server {
         };
         tasks.spawn(grpc.serve(self.grpc));
         tasks.spawn(reload_security(Arc::clone(&context)));
+        for layer in self.disks {
+            tasks.spawn(runtime::follow(layer, Arc::clone(&context)));
+        }
         tasks.spawn(warn_if_unloaded(Arc::clone(&context)));
         let saving = Arc::clone(&context);
         tasks.spawn(async move { saving.rollback.save(&saving.server.closing).await });

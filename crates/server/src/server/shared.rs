@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use oxds_types::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     pub(crate) hooks: Option<Arc<dyn AnyHooks>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Clock,
+    pub(crate) runtime: Runtime,
     /// Limits of the log lines that clients can cause.
     pub(crate) log: ClientLog,
     /// Cancelled when the server begins to shut down.

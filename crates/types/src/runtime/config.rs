@@ -211,12 +211,12 @@ impl DiskFields {
             false => self.symlink_root.join(self.subdirectory),
         };
         match (self.append_service_cluster, cluster) {
-            (false, _) => Ok(Disk::new(path)),
+            // Envoy: a missing folder is an empty layer.
+            (false, _) => Ok(Disk::new(path).optional()),
             (true, "") => Err(
                 "disk_layer.append_service_cluster: node.cluster is not set: expected a name"
                     .to_owned(),
             ),
-            // Envoy: a service without a folder of its own has no overrides.
             (true, cluster) => Ok(Disk::new(path.join(cluster)).optional()),
         }
     }

@@ -139,10 +139,7 @@ impl Runtime {
         let changed = {
             let mut state = self.0.state();
             let Some(index) = state.index(layer.name()) else {
-                return Err(UnknownLayer {
-                    known: state.names(),
-                    name: layer.name().to_owned(),
-                });
+                return Err(state.unknown(layer.name()));
             };
             state.errors.remove(layer.name());
             let changed = state.layers[index].values() != layer.values();
@@ -195,6 +192,18 @@ impl Runtime {
         self.0.load_success.fetch_add(1, Relaxed);
         self.0.notify();
         Ok(())
+    }
+
+    /// Checks that there is a layer of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn knows(&self, layer: &str) -> Result<(), UnknownLayer> {
+        let state = self.0.state();
+        match state.index(layer) {
+            Some(_) => Ok(()),
+            None => Err(state.unknown(layer)),
+        }
     }
 
     /// Whether there is an admin layer.
@@ -275,9 +284,12 @@ impl State {
         layers.position(|layer| *layer.source() == Source::Admin)
     }
 
-    fn names(&self) -> Vec<String> {
+    fn unknown(&self, layer: &str) -> UnknownLayer {
         let names = self.layers.iter().map(Layer::name);
-        names.map(str::to_owned).collect()
+        UnknownLayer {
+            name: layer.to_owned(),
+            known: names.map(str::to_owned).collect(),
+        }
     }
 }
 

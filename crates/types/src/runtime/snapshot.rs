@@ -1,6 +1,7 @@
 //! Snapshots: merged layers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::layer::Layer;
@@ -19,7 +20,7 @@ pub struct Snapshot {
 struct Merged {
     layers: Vec<Layer>,
     /// Index of the layer that decides each key.
-    deciding: HashMap<String, usize>,
+    deciding: BTreeMap<String, usize>,
 }
 
 /// A key with its final value.
@@ -50,7 +51,7 @@ impl Snapshot {
     /// ```
     #[must_use]
     pub fn from_layers(layers: Vec<Layer>) -> Self {
-        let mut deciding = HashMap::new();
+        let mut deciding = BTreeMap::new();
         for (index, layer) in layers.iter().enumerate() {
             for key in layer.values().keys() {
                 match deciding.get_mut(key) {
@@ -115,14 +116,12 @@ impl Snapshot {
     }
 
     /// Returns the keys that begin with `prefix`, sorted.
-    pub fn entries_with<'a>(&'a self, prefix: &str) -> impl Iterator<Item = Entry<'a>> {
-        let deciding = self.merged.deciding.iter();
-        let deciding = deciding.filter(|(key, _)| key.starts_with(prefix));
-        let sorted: BTreeMap<&'a str, usize> = deciding
-            .map(|(key, index)| (key.as_str(), *index))
-            .collect();
-        sorted.into_iter().filter_map(|(key, index)| {
-            let layer = self.merged.layers.get(index)?;
+    pub fn entries_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = Entry<'a>> {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let keys = self.merged.deciding.range::<str, _>(from);
+        let keys = keys.take_while(move |(key, _)| key.starts_with(prefix));
+        keys.filter_map(|(key, index)| {
+            let layer = self.merged.layers.get(*index)?;
             let value = layer.values().get(key)?;
             Some(Entry { key, value, layer })
         })

@@ -11,6 +11,7 @@ use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use serde::Serialize;
 
+use super::runtime::RuntimeStatus;
 use super::state::Admin;
 use crate::cache::Cache;
 use crate::discovery::{Client, ClientCursor, Context};
@@ -28,6 +29,7 @@ pub(super) struct StatusPage {
     snapshot: SnapshotStatus,
     groups: Vec<GroupStatus>,
     store: StoreStatus,
+    runtime: RuntimeStatus,
     rollbacks: Vec<RollbackStatus>,
     nodes: Vec<NodeStatus>,
     loads: Vec<ClusterLoad>,
@@ -159,6 +161,7 @@ impl StatusPage {
             },
             groups: groups(&context.cache, &withheld),
             store: StoreStatus::of(&admin.health),
+            runtime: RuntimeStatus::of(&context.server.runtime),
             rollbacks: context
                 .rollback
                 .rolled_back()

@@ -1,0 +1,204 @@
+//! Options of `oxds serve` for its own runtime: layers, and where they come from.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use oxds_client::source::Clusters;
+use oxds_client::{Bootstrap, Options, Protocol, Source, XdsClient};
+use oxds_server::Builder;
+use oxds_types::runtime::{Disk, Layer, LayerConfig, Layered, Runtime, Source as Origin, Value};
+
+use super::bootstrap::check;
+use super::control_plane::host_and_port;
+use crate::exit::Failure;
+
+/// Options for runtime keys. Layers, from the first to the one that wins: the environment, --runtime-config, --runtime-path,
+/// --runtime-rtds, --runtime-admin, --runtime (V-47).
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Runtime")]
+pub(crate) struct RuntimeArgs {
+    /// Set a runtime key; it wins over all other layers. Repeatable
+    #[arg(long = "runtime", value_name = "KEY=VALUE", value_parser = key_value)]
+    keys: Vec<(String, Value)>,
+    /// Read runtime keys from a YAML or JSON file, or from a folder in Envoy's layout, and follow its changes. Repeatable, later
+    /// ones win
+    #[arg(long = "runtime-path", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Read runtime layers from an Envoy bootstrap (layered_runtime), or from a file with `layers`
+    #[arg(long = "runtime-config", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Follow this runtime resource over RTDS. Repeatable, later ones win
+    #[arg(long = "runtime-rtds", value_name = "NAME")]
+    rtds: Vec<String>,
+    /// Control plane of the runtime resources, without TLS
+    #[arg(long = "runtime-server", value_name = "HOST:PORT", value_parser = host_and_port, conflicts_with = "bootstrap")]
+    server: Option<String>,
+    /// gRPC bootstrap file with the control planes of the runtime resources
+    #[arg(long = "runtime-bootstrap", value_name = "FILE")]
+    bootstrap: Option<PathBuf>,
+    /// Let requests from this machine change runtime keys: POST /runtime_modify?KEY=VALUE on the HTTP port
+    #[arg(long = "runtime-admin")]
+    admin: bool,
+}
+
+/// A runtime and the parts that keep it current.
+#[derive(Debug, Default)]
+pub(crate) struct OpenedRuntime {
+    pub(crate) runtime: Runtime,
+    disks: Vec<(String, Disk)>,
+    rtds: Vec<RtdsLayer>,
+    /// Control planes for RTDS.
+    bootstrap: Option<Bootstrap>,
+}
+
+#[derive(Debug)]
+struct RtdsLayer {
+    name: String,
+    resource: String,
+    source: Source,
+}
+
+impl RuntimeArgs {
+    /// Reads all layers for the first time. An invalid one is an error here, because there are no last values.
+    pub(crate) fn open(self, node_id: &str) -> Result<OpenedRuntime, Failure> {
+        let mut opened = OpenedRuntime {
+            bootstrap: self.control_planes(node_id)?,
+            ..OpenedRuntime::default()
+        };
+        let mut layers = vec![Layer::environment(std::env::vars_os())];
+        if let Some(file) = &self.config {
+            let layered = Layered::read(file);
+            for layer in layered.map_err(Failure::usage)?.layers {
+                layers.push(opened.configured(layer)?);
+            }
+        }
+        for path in self.paths {
+            let name = path.display().to_string();
+            layers.push(opened.disk(name, Disk::new(path))?);
+        }
+        for name in self.rtds {
+            layers.push(opened.rtds(name.clone(), name, Source::ads())?);
+        }
+        let has_admin = layers.iter().any(|layer| *layer.source() == Origin::Admin);
+        if self.admin && !has_admin {
+            layers.push(Layer::new("admin", Origin::Admin));
+        }
+        let mut command_line = Layer::new("command line", Origin::CommandLine);
+        for (key, value) in self.keys {
+            let set = command_line.set(key, value);
+            set.map_err(|error| Failure::usage(format_args!("--runtime: {error}")))?;
+        }
+        layers.push(command_line);
+        let twice = |name: String| {
+            Failure::usage(format_args!(
+                "two runtime layers have the name {name:?}: expected unique names"
+            ))
+        };
+        opened.runtime = Runtime::new(layers).map_err(twice)?;
+        Ok(opened)
+    }
+
+    fn control_planes(&self, node_id: &str) -> Result<Option<Bootstrap>, Failure> {
+        if let Some(file) = &self.bootstrap {
+            return check::read(file).map(Some);
+        }
+        let Some(server) = &self.server else {
+            return Ok(None);
+        };
+        let bootstrap = Bootstrap::builder(server).node_id(node_id).build();
+        bootstrap.map(Some).map_err(Failure::usage)
+    }
+}
+
+impl OpenedRuntime {
+    fn configured(&mut self, layer: LayerConfig) -> Result<Layer, Failure> {
+        match layer {
+            LayerConfig::Static(layer) => Ok(layer),
+            LayerConfig::Admin { name } => Ok(Layer::new(name, Origin::Admin)),
+            LayerConfig::Disk { name, disk } => self.disk(name, disk),
+            LayerConfig::Rtds {
+                name,
+                resource,
+                source,
+            } => {
+                let source = Source::from_config(&source, &Clusters::default());
+                let source = source.map_err(|error| {
+                    Failure::usage(format_args!(
+                        "runtime layer {name:?}: rtds_layer.rtds_config: {error}"
+                    ))
+                })?;
+                self.rtds(name, resource, source)
+            }
+            layer => Err(Failure::usage(format_args!(
+                "unsupported runtime layer: {layer:?}"
+            ))),
+        }
+    }
+
+    fn disk(&mut self, name: String, disk: Disk) -> Result<Layer, Failure> {
+        let (layer, _) = disk.read(&name).map_err(Failure::usage)?;
+        self.disks.push((name, disk));
+        Ok(layer)
+    }
+
+    fn rtds(&mut self, name: String, resource: String, source: Source) -> Result<Layer, Failure> {
+        if source == Source::ads() && self.bootstrap.is_none() {
+            return Err(Failure::usage(format_args!(
+                "runtime layer {name:?}: no control plane: expected --runtime-server or --runtime-bootstrap"
+            )));
+        }
+        let layer = Layer::new(&*name, Origin::Rtds(resource.clone()));
+        self.rtds.push(RtdsLayer {
+            name,
+            resource,
+            source,
+        });
+        Ok(layer)
+    }
+
+    /// Hands the runtime to a server, which follows the layers on disk.
+    pub(crate) fn serve(&self, builder: Builder) -> Result<Builder, Failure> {
+        let mut builder = builder.runtime(self.runtime.clone());
+        for (name, disk) in &self.disks {
+            let followed = builder.runtime_disk(name, disk.clone());
+            builder = followed.map_err(Failure::usage)?;
+        }
+        Ok(builder)
+    }
+
+    /// Starts to follow the layers that control planes send.
+    pub(crate) fn follow(self) -> Result<(), Failure> {
+        if self.rtds.is_empty() {
+            return Ok(());
+        }
+        let without = || Bootstrap::without_servers().build();
+        let bootstrap = match self.bootstrap {
+            Some(bootstrap) => bootstrap,
+            None => without().map_err(Failure::usage)?,
+        };
+        // By delta, a server reports that a resource was deleted; by SotW it cannot.
+        let options = Options {
+            protocol: Protocol::Delta,
+            ..Options::default()
+        };
+        let client = XdsClient::with_options(Arc::new(bootstrap), options);
+        for layer in &self.rtds {
+            let RtdsLayer {
+                name,
+                resource,
+                source,
+            } = layer;
+            let followed = client.follow_runtime(source, &self.runtime, name, resource);
+            tokio::spawn(followed.map_err(Failure::usage)?);
+        }
+        Ok(())
+    }
+}
+
+/// Parses a runtime key with its value.
+fn key_value(text: &str) -> Result<(String, Value), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), Value::from_text(value))),
+        _ => Err("expected KEY=VALUE, such as envoy.features.x=true".to_owned()),
+    }
+}

@@ -1,0 +1,304 @@
+//! V-47: the runtime of `oxds serve`, and `oxds runtime`.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::support::{Ran, Serve, TIMEOUT, cluster, command, folder, oxds};
+
+const PORTS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+
+fn serve<S: AsRef<std::ffi::OsStr>>(dir: &Path, arguments: impl IntoIterator<Item = S>) -> Serve {
+    let mut command = command(["serve"]);
+    Serve::of(command.arg(dir).args(PORTS).args(arguments))
+}
+
+fn refused<S: AsRef<std::ffi::OsStr>>(dir: &Path, arguments: impl IntoIterator<Item = S>) -> Ran {
+    let mut command = command(["serve"]);
+    let output = command.arg(dir).args(PORTS).args(arguments).output();
+    output.expect("ran").into()
+}
+
+fn runtime(server: SocketAddr, arguments: &[&str]) -> Ran {
+    let server = server.to_string();
+    oxds(["runtime", "--server", &server].iter().chain(arguments))
+}
+
+/// Waits until `oxds runtime` prints a text.
+#[track_caller]
+fn prints(server: &Serve, text: &str) {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        let ran = runtime(server.grpc, &[]);
+        if ran.stdout.contains(text) {
+            return;
+        }
+        assert!(Instant::now() < end, "no {text:?} in {ran:#?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+const LAYERED: &str = "
+layered_runtime:
+  layers:
+  - name: base
+    static_layer: {shop: {limit: 1, mode: gold}, base_only: true}
+  - name: missing
+    disk_layer: {symlink_root: /no/such/folder}
+";
+
+/// Given a key in the configuration, on disk twice and on the command line, then the last layer decides, and all are shown.
+#[test]
+fn v47_layers_override_each_other_in_order() {
+    let dir = folder(&[
+        ("config/a.yaml", &cluster("a")),
+        ("envoy.yaml", LAYERED),
+        ("disk/shop/limit", "2\n"),
+        ("disk/disk_only", "# why\nx\n"),
+        ("over.yaml", "shop.limit: 3\nover_only: 1\n"),
+    ]);
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (config, disk, over) = (path("envoy.yaml"), path("disk"), path("over.yaml"));
+    let server = serve(
+        &dir.path().join("config"),
+        [
+            "--runtime",
+            "over_only=2",
+            "--runtime-config",
+            &config,
+            "--runtime-path",
+            &disk,
+            "--runtime-path",
+            &over,
+            "--runtime",
+            "cli_only={numerator: 1, denominator: MILLION}",
+        ],
+    );
+    let ran = runtime(server.grpc, &["-o", "json"]);
+    ran.expect(0, &[]);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let of = |key: &str| {
+        let entry = &report["entries"][key];
+        let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
+        (text("final_value"), text("layer"))
+    };
+    let pair = |value: &str, layer: &str| (value.to_owned(), layer.to_owned());
+    assert_eq!(of("shop.limit"), pair("3", &over));
+    assert_eq!(of("shop.mode"), pair("gold", "base"));
+    assert_eq!(of("base_only"), pair("true", "base"));
+    assert_eq!(of("disk_only"), pair("x", &disk));
+    assert_eq!(of("over_only"), pair("2", "command line"));
+    let fraction = "{numerator: 1, denominator: MILLION}";
+    assert_eq!(of("cli_only"), pair(fraction, "command line"));
+    let layers = serde_json::json!(["environment", "base", "missing", disk, over, "command line"]);
+    assert_eq!(report["layers"], layers);
+    let values = serde_json::json!(["", "1", "", "2", "3", ""]);
+    assert_eq!(report["entries"]["shop.limit"]["layer_values"], values);
+    // As a table, one prefix; and in the status.
+    let ran = runtime(server.grpc, &["shop."]);
+    ran.expect(0, &["KEY", "shop.limit", "LAYER", "disk /no/such/folder"]);
+    assert!(!ran.stdout.contains("base_only"), "{ran:?}");
+    server.shows("/status.json", "\"key\":\"shop.limit\",\"value\":\"3\"");
+    server.shows("/metrics", "oxds_runtime_num_keys 6");
+    server.shows("/metrics", "oxds_runtime_num_layers 6");
+}
+
+/// Given a folder behind a link, when the link is turned over, a file is invalid, and it is fixed, then values change, stay
+/// and change; the error has the file.
+#[test]
+fn v47_disk_layer_is_followed_and_keeps_its_last_values() {
+    let dir = folder(&[
+        ("config/a.yaml", &cluster("a")),
+        ("1/shop/mode", "one"),
+        ("2/shop/mode", "two"),
+        ("3/shop/mode", "three"),
+    ]);
+    let current = dir.path().join("current");
+    let link_to = |target: &str| {
+        let new = dir.path().join("new");
+        std::os::unix::fs::symlink(target, &new).expect("a link");
+        fs::rename(new, &current).expect("renamed");
+    };
+    link_to("1");
+    let path = current.display().to_string();
+    let server = serve(&dir.path().join("config"), ["--runtime-path", &path]);
+    prints(&server, "one");
+    link_to("2");
+    prints(&server, "two");
+    fs::write(dir.path().join("2/shop/mode"), b"\xff").expect("written");
+    prints(&server, "shop/mode: not UTF-8");
+    let ran = runtime(server.grpc, &[]);
+    ran.expect(1, &["two", "current/shop/mode: not UTF-8"]);
+    server.shows("/metrics", "oxds_runtime_load_error_total 1");
+    server.shows("/status.json", "shop/mode: not UTF-8");
+    link_to("3");
+    prints(&server, "three");
+    runtime(server.grpc, &[]).expect(0, &["three"]);
+    fs::remove_file(&current).expect("removed");
+    prints(&server, "No such file");
+    prints(&server, "three");
+    server.signal("TERM");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("runtime changed"), "{log}");
+    let errors = log.matches("shop/mode: not UTF-8").count();
+    assert_eq!(errors, 1, "{log}");
+}
+
+#[test]
+fn v47_admin_endpoint_is_off_by_default() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let server = serve(dir.path(), [] as [&str; 0]);
+    let response = server.post("/runtime_modify?a=1", "", "");
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
+    assert!(response.contains("--runtime-admin"), "{response}");
+    server.shows("/runtime", "\"entries\":{}");
+}
+
+/// Given the admin layer, when keys are set and removed, then they change; errors, a request of a browser and a later layer
+/// change nothing, and say why.
+#[test]
+fn v47_admin_endpoint_sets_and_removes_keys() {
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let arguments = ["--runtime-admin", "--runtime", "fixed=1"];
+    let server = serve(dir.path(), arguments);
+    let post = |query: &str| server.post(&format!("/runtime_modify{query}"), "", "");
+    let response = post("?shop.mode=gold%20one&b=2");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    server.shows("/runtime?prefix=shop", "\"final_value\":\"gold one\"");
+    server.shows("/metrics", "oxds_runtime_admin_overrides_active 1");
+    let response = post("?fixed=2");
+    assert!(
+        response.contains("fixed: the layer \"command line\" decides"),
+        "{response}"
+    );
+    server.shows("/runtime?prefix=fixed", "\"final_value\":\"1\"");
+    for (query, headers, status, text) in [
+        ("", "", "400", "usage: /runtime_modify"),
+        ("?=1", "", "400", "empty key"),
+        ("?c=3&=1", "", "400", "empty key"),
+        (
+            "?c=3",
+            "origin: https://evil.example\r\n",
+            "403",
+            "browsers",
+        ),
+    ] {
+        let response = server.post(&format!("/runtime_modify{query}"), headers, "");
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(response.starts_with(&expected), "{query}: {response}");
+        assert!(response.contains(text), "{query}: {response}");
+    }
+    assert!(
+        !server.page("/runtime").contains("\"c\":"),
+        "all or nothing"
+    );
+    let get = server.page("/runtime_modify?c=3");
+    assert!(get.starts_with("HTTP/1.1 405"), "{get}");
+    post("?shop.mode=&b=&fixed=");
+    server.shows("/metrics", "oxds_runtime_admin_overrides_active 0");
+    assert!(!server.page("/runtime").contains("shop.mode"));
+    let page = server.page("/runtime?page=1");
+    assert!(page.starts_with("HTTP/1.1 400"), "{page}");
+}
+
+/// Given more keys than a page has, then `oxds runtime` prints all of them, and the status a part.
+#[test]
+fn v47_pages_of_keys_are_bounded() {
+    use std::fmt::Write as _;
+    let mut keys = String::new();
+    for number in 0..2500 {
+        let _ = writeln!(keys, "key{number:04}: {number}");
+    }
+    let dir = folder(&[("config/a.yaml", &cluster("a")), ("keys.yaml", &keys)]);
+    let path = dir.path().join("keys.yaml").display().to_string();
+    let server = serve(&dir.path().join("config"), ["--runtime-path", &path]);
+    let ran = runtime(server.grpc, &["key"]);
+    ran.expect(0, &["key0000", "key2499"]);
+    assert_eq!(ran.stdout.matches("\nkey").count(), 2500);
+    let page = server.page("/runtime?limit=10");
+    assert!(
+        page.contains("key0009") && !page.contains("key0010"),
+        "{page}"
+    );
+    let status = server.page("/status.json");
+    assert!(status.contains("key0099") && !status.contains("key0100"));
+}
+
+const RUNTIME: &str = "'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime\nname: shop\n";
+
+/// Given a control plane with a runtime resource, when it changes, becomes invalid, valid and is deleted, then the layer
+/// follows, keeps its last values, follows, and is empty.
+#[test]
+fn v47_rtds_layer_follows_its_control_plane() {
+    let upper = folder(&[]);
+    let file = upper.path().join("runtime.yaml");
+    let set = |layer: &str| {
+        let new = upper.path().join("new");
+        fs::write(&new, format!("{RUNTIME}layer: {layer}\n")).expect("written");
+        fs::rename(new, &file).expect("renamed");
+    };
+    set("{shop: {mode: gold}}");
+    let control_plane = serve(upper.path(), [] as [&str; 0]);
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let address = control_plane.grpc.to_string();
+    let arguments = ["--runtime-rtds", "shop", "--runtime-server", &address];
+    let server = serve(dir.path(), arguments);
+    prints(&server, "gold");
+    set("{shop: {mode: silver}}");
+    prints(&server, "silver");
+    set("{shop: {mode: [bronze]}}");
+    control_plane.shows("/status.json", "shop.mode: a list: expected a boolean");
+    prints(&server, "shop.mode: a list");
+    runtime(server.grpc, &[]).expect(1, &["silver", "rtds shop"]);
+    set("{shop: {mode: iron}}");
+    prints(&server, "iron");
+    fs::remove_file(&file).expect("removed");
+    prints(&server, "no runtime keys");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    assert!(log.contains("runtime resource does not exist"), "{log}");
+}
+
+#[test]
+fn v47_wrong_runtime_options_are_usage_errors() {
+    let dir = folder(&[
+        ("config/a.yaml", &cluster("a")),
+        ("list.yaml", "a: 1\nb: [1]\n"),
+        ("unknown.yaml", "layers: [{name: a, magic_layer: {}}]"),
+        (
+            "ads.yaml",
+            "layers: [{name: a, rtds_layer: {rtds_config: {ads: {}}}}]",
+        ),
+    ]);
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for (option, value, text) in [
+        ("--runtime", "a".to_owned(), "expected KEY=VALUE"),
+        ("--runtime", "=1".to_owned(), "expected KEY=VALUE"),
+        ("--runtime-path", path("none"), "none: No such file"),
+        (
+            "--runtime-path",
+            path("list.yaml"),
+            "list.yaml:2:1: invalid type: sequence",
+        ),
+        (
+            "--runtime-config",
+            path("unknown.yaml"),
+            "unknown field `magic_layer`, expected one of adminLayer, ",
+        ),
+        (
+            "--runtime-config",
+            path("ads.yaml"),
+            "expected --runtime-server or --runtime-bootstrap",
+        ),
+        (
+            "--runtime-rtds",
+            "x".to_owned(),
+            "expected --runtime-server or --runtime-bootstrap",
+        ),
+    ] {
+        let ran = refused(&dir.path().join("config"), [option, &value]);
+        ran.expect(2, &[text]);
+    }
+}
