@@ -164,8 +164,9 @@ fn brings_newer(event: &Event, package: &PackageName<'_>) -> bool {
 }
 
 impl Dates {
-    /// Returns the phase on a day, and its last day.
-    fn phase(&self, today: Date) -> (Phase, Option<Date>) {
+    /// Returns the phase on a day, and the first day of the next one, if it is planned.
+    #[must_use]
+    pub fn phase(&self, today: Date) -> (Phase, Option<Date>) {
         let past = |date: Option<Date>| date.is_some_and(|date| date <= today);
         if past(self.removable) {
             (Phase::Removable, None)

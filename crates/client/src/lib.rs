@@ -106,6 +106,7 @@
 //! |---|---|---|---|
 //! | `oxds::ads` | error | task panicked, it starts again: a defect, please report it | `panic` |
 //! | | warn | server unreachable | `server` |
+//! | | warn | deprecated, work-in-progress or unknown field (feature `lifecycle`), once per field | `resource_type`, `path` |
 //! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |
 //! | | info | server reachable again | `server` |
 //! | | info | stream closed | `server`, `cause` |
@@ -135,6 +136,7 @@
 //! |---|---|
 //! | `admin` | `admin::services`: CSDS, channelz and health in one call |
 //! | `file` | files as [sources](source), in YAML, JSON, text or binary form, which are read again when they change |
+//! | `lifecycle` | `lifecycle::FieldChecks`: deprecated, unfinished and unknown fields in received resources |
 //! | `opentelemetry`, `prometheus` | recorders of [`metrics`] |
 //! | `rest` | control planes that are polled over REST as [sources](source) |
 //! | `tls` | TLS to control planes, and call credentials: see [`credentials`] |
@@ -160,6 +162,8 @@ pub mod channelz;
 mod client;
 mod csds;
 mod driver;
+#[cfg(feature = "lifecycle")]
+pub mod lifecycle;
 pub mod load;
 pub mod metrics;
 mod net;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use oxds_core::ads::Protocol;
+use oxds_core::resource::ResourceCheck;
 
 use crate::net::transport::Keepalive;
 
@@ -34,6 +35,9 @@ pub struct Options {
     pub max_response_bytes: usize,
     /// HTTP/2 keepalive of connections, which detects dead ones: by default a ping after 5 min, with 20 s for its answer.
     pub keepalive: Keepalive,
+    /// Check of every received resource, before it is parsed: none by default. `lifecycle::FieldChecks` makes one that finds
+    /// deprecated, unfinished and unknown fields.
+    pub resource_check: Option<ResourceCheck>,
 }
 
 impl Default for Options {
@@ -46,6 +50,7 @@ impl Default for Options {
             resource_ttl: false,
             max_response_bytes: 1 << 30,
             keepalive: Keepalive::default(),
+            resource_check: None,
         }
     }
 }

@@ -21,7 +21,7 @@ use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
 use crate::protocol::Protocol;
-use crate::resource::own_name;
+use crate::resource::{ResourceCheck, own_name};
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
 const INVALID_ARGUMENT: i32 = 3;
@@ -40,6 +40,8 @@ pub struct Observer {
     // Survives the stream.
     resources: BTreeMap<Arc<str>, ObservedResource>,
     version: String,
+    /// Check of every received resource.
+    check: Option<ResourceCheck>,
 }
 
 /// A resource, as it came.
@@ -90,7 +92,15 @@ impl Observer {
             node,
             resources: BTreeMap::new(),
             version: String::new(),
+            check: None,
         }
+    }
+
+    /// Sets a check of every received resource. One that does not pass rejects the whole response.
+    #[must_use]
+    pub fn with_check(mut self, check: Option<ResourceCheck>) -> Self {
+        self.check = check;
+        self
     }
 
     /// Sets the API version of the requests (gRFC A30). Responses may have either version.
@@ -286,6 +296,10 @@ impl Observer {
         };
         if name.is_empty() {
             return Err(format!("a {message} has no name: expected one"));
+        }
+        if let Some(check) = &self.check {
+            let checked = check.check(&self.resource_type, &any.value);
+            checked.map_err(|invalid| invalid.of(&name).to_string())?;
         }
         let resource = ObservedResource {
             version: version.to_owned(),

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    api, bootstrap, call, completions, csds, demo, get, runtime, serve, status, validate, wait,
-    watch,
+    api, bootstrap, call, completions, csds, demo, deprecations, get, runtime, serve, status,
+    validate, wait, watch,
 };
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
@@ -72,6 +72,7 @@ pub(crate) struct Cli {
 enum Command {
     Serve(serve::Args),
     Validate(validate::Args),
+    Deprecations(Box<deprecations::Args>),
     Bootstrap(bootstrap::Args),
     Call(call::Args),
     Status(status::Args),
@@ -113,6 +114,10 @@ impl Cli {
             Command::Validate(args) => {
                 crate::log::start(self.log_format, "warn");
                 validate::run(&args)
+            }
+            Command::Deprecations(args) => {
+                crate::log::start(self.log_format, "warn");
+                deprecations::run(&args)
             }
             Command::Bootstrap(args) => bootstrap::run(&args),
             Command::Call(args) => {

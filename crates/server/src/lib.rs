@@ -67,6 +67,7 @@
 mod admin;
 mod cache;
 mod csds;
+mod deprecations;
 mod discovery;
 mod files;
 mod hooks;
@@ -80,6 +81,7 @@ mod server;
 pub mod store;
 
 pub use cache::Cache;
+pub use deprecations::{ClientVersion, DeprecatedElement, Deprecations, Place};
 pub use files::FileSink;
 pub use hooks::{Call, HookFuture, Hooks, Nack, Observer, SentResponse};
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
@@ -90,7 +92,8 @@ pub use security::{Security, SecurityError};
 pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
 pub use store::dir::{self, DirStore};
 pub use store::{
-    Demand, Finding, FindingCounts, Origin, Reporter, Severity, Store, Update, Wanted,
+    Demand, DeprecatedUses, Finding, FindingCounts, NoticeCounts, Origin, PlacedUse, Reporter,
+    Severity, Store, Update, Wanted,
 };
 pub use tonic::{Code, Status};
 

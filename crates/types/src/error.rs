@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::ResourceType;
 use crate::clip::clip;
 use crate::depth::TooDeep;
+use crate::lifecycle::{DeprecatedUse, WorkInProgress};
 use crate::text::Escaping;
 use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
@@ -51,6 +52,9 @@ pub struct Error {
     pub path: String,
     /// Reason of the finding.
     pub reason: Reason,
+    /// Number of places in the resource that have this finding. Only deprecated, unfinished and accepted unknown fields have
+    /// one finding for many places.
+    pub count: usize,
     /// Lines around the position, with a mark under the column.
     pub(crate) snippet: Option<Arc<str>>,
 }
@@ -96,9 +100,22 @@ pub enum Reason {
     /// The file is written in API v2, and v3 has no equivalent (S-64).
     #[error("exists in v2 only: {0}")]
     OnlyV2(Incompatibility),
-    /// The field is deprecated. This is a warning.
-    #[error("deprecated field")]
-    Deprecated,
+    /// A field or an enum value is deprecated (V-44, V-45). This is a warning, unless it is disallowed.
+    #[error("{0}")]
+    Deprecated(Box<DeprecatedUse>),
+    /// A field, a message or a file is marked `work_in_progress` (V-59). This is a warning.
+    #[error("{0}: it may change without notice")]
+    WorkInProgress(&'static WorkInProgress),
+    /// The message has no such field, and the options accept it (V-58). This is a warning.
+    #[error("unknown field `{field}` in {message}, {}", if *.is_kept { "passed on" } else { "ignored" })]
+    AcceptedField {
+        /// Name as in the file, or the field number in binary form.
+        field: String,
+        /// Full name of the message type.
+        message: String,
+        /// Whether the resource still has the field. Text has no field numbers, so nothing can be kept.
+        is_kept: bool,
+    },
 }
 
 impl From<BrokenRule> for Reason {
@@ -127,7 +144,17 @@ impl Reason {
                 message,
             },
             Reason::UnknownType(url) => Reason::UnknownType(clip(url)),
-            Reason::NoType | Reason::NoName(_) | Reason::Deprecated => self,
+            Reason::AcceptedField {
+                field,
+                message,
+                is_kept,
+            } => Reason::AcceptedField {
+                field: clip(field),
+                message,
+                is_kept,
+            },
+            Reason::NoType | Reason::NoName(_) => self,
+            Reason::Deprecated(_) | Reason::WorkInProgress(_) => self,
             // These are always short.
             Reason::Rule { .. } | Reason::OnlyV2(_) => self,
         }
@@ -144,7 +171,11 @@ impl Error {
     /// Returns whether the finding is a warning: the resource can be served.
     #[must_use]
     pub fn is_warning(&self) -> bool {
-        matches!(self.reason, Reason::Deprecated)
+        match &self.reason {
+            Reason::Deprecated(used) => !used.decision.is_error(),
+            Reason::WorkInProgress(_) | Reason::AcceptedField { .. } => true,
+            _ => false,
+        }
     }
 }
 

@@ -26,6 +26,7 @@
 //! | [`mod@file`] | reads regular files up to a limit, and identifies their states |
 //! | [`validate`](mod@validate) | the rules of the API (`validate.rules`) |
 //! | [`reference`](mod@reference) | references between resources |
+//! | [`lifecycle`] | deprecated and unfinished elements of the API, and whether they may be used |
 //! | [`reload`] | values made from files, and made again when the files change |
 //! | [`runtime`] | settings in layers, which operators override while a program runs |
 //! | [`settings`] | small YAML files of settings |
@@ -86,6 +87,8 @@ pub mod file;
 mod generator;
 #[cfg(feature = "server")]
 mod glob;
+#[cfg(feature = "codec")]
+pub mod lifecycle;
 pub mod name;
 pub mod orca;
 #[cfg(feature = "codec")]

@@ -9,6 +9,7 @@ use std::sync::{LazyLock, OnceLock, PoisonError, RwLock};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
+use crate::lifecycle::{FieldMarks, Mark, MessageMarks};
 use crate::validate::rule::{FieldRules, MessageRules};
 use crate::{ApiVersion, descriptor};
 
@@ -19,11 +20,14 @@ pub(crate) struct Message {
     pub(crate) api: ApiVersion,
     pub(crate) descriptor: MessageDescriptor,
     pub(crate) well_known: Option<WellKnown>,
+    /// Whether this is `TypedStruct`: a `Struct` in place of the message that its type URL names.
+    pub(crate) is_typed_struct: bool,
     /// Fields, sorted by number.
     pub(crate) fields: Vec<Field>,
     /// Proto and JSON names with the index into `fields`, sorted by name.
     names: Vec<(String, usize)>,
     pub(crate) rules: MessageRules,
+    marks: MessageMarks,
 }
 
 /// Schema of a field.
@@ -35,7 +39,8 @@ pub(crate) struct Field {
     pub(crate) shape: Shape,
     /// Index of its oneof in the message, unless the oneof is synthetic.
     pub(crate) oneof: Option<usize>,
-    pub(crate) deprecated: bool,
+    /// Annotations that make the use of the field, or of a value of its enum, worth a finding. Most fields have none.
+    pub(crate) marks: Option<Box<FieldMarks>>,
     pub(crate) rules: Option<FieldRules>,
 }
 
@@ -45,6 +50,15 @@ pub(crate) enum Shape {
     One(Type),
     List(Type),
     Map { key: Kind, value: Type },
+}
+
+impl Shape {
+    /// Returns the type of the single value, of the items, or of the map values.
+    pub(crate) fn value(&self) -> &Type {
+        match self {
+            Shape::One(ty) | Shape::List(ty) | Shape::Map { value: ty, .. } => ty,
+        }
+    }
 }
 
 /// The type of one value.
@@ -64,6 +78,9 @@ pub(crate) enum WellKnown {
     /// `UInt32Value` and the other wrappers of scalars.
     Wrapper,
 }
+
+/// Full names of `TypedStruct` (gRFC A39).
+const TYPED_STRUCTS: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"];
 
 /// Returns the schema of a message by full name, from the current API or else from v2.
 pub(crate) fn find(full_name: &str) -> Option<&'static Message> {
@@ -124,6 +141,29 @@ impl Message {
         Some(&self.fields[self.names[index].1])
     }
 
+    /// Reports the marks that a message has whatever its set fields are: its own, and those of the deprecated values that
+    /// unset fields have.
+    pub(crate) fn unset_marks(
+        &'static self,
+        is_set: impl Fn(u32) -> bool,
+        note: &mut dyn FnMut(Option<&'static str>, Mark<'static>),
+    ) {
+        for mark in self.marks.work_in_progress() {
+            note(None, Mark::WorkInProgress(mark));
+        }
+        let unset = self
+            .marks
+            .defaults()
+            .iter()
+            .filter(|number| !is_set(**number));
+        for field in unset.filter_map(|number| self.field(*number)) {
+            let marks = field.marks.as_deref();
+            if let Some(element) = marks.and_then(FieldMarks::default) {
+                note(Some(&field.name), Mark::DeprecatedDefault(element));
+            }
+        }
+    }
+
     fn compile(descriptor: MessageDescriptor, api: ApiVersion) -> Message {
         let fields = descriptor.fields();
         let mut fields: Vec<Field> = fields.map(|field| Field::compile(field, api)).collect();
@@ -141,11 +181,18 @@ impl Message {
         Message {
             api,
             well_known: WellKnown::of(descriptor.full_name()),
+            is_typed_struct: TYPED_STRUCTS.contains(&descriptor.full_name()),
             rules: MessageRules::compile(
                 &descriptor,
                 fields
                     .iter()
                     .map(|field| (field.number, field.rules.as_ref())),
+            ),
+            marks: MessageMarks::compile(
+                &descriptor,
+                fields
+                    .iter()
+                    .map(|field| (field.number, field.marks.as_deref())),
             ),
             fields,
             names,
@@ -165,7 +212,6 @@ impl Field {
             _ if descriptor.is_list() => Shape::List(Type::new(kind, api)),
             _ => Shape::One(Type::new(kind, api)),
         };
-        let options = descriptor.field_descriptor_proto().options.as_ref();
         let message = descriptor.parent_message();
         let oneof = descriptor
             .containing_oneof()
@@ -176,7 +222,7 @@ impl Field {
             name: descriptor.name().to_owned(),
             shape,
             oneof,
-            deprecated: options.is_some_and(prost_reflect::prost_types::FieldOptions::deprecated),
+            marks: FieldMarks::compile(&descriptor),
             rules: FieldRules::compile(&descriptor),
             descriptor,
         }

@@ -28,6 +28,15 @@ pub(crate) struct Envoy {
 impl Envoy {
     /// Starts Envoy with a bootstrap file and waits until its admin page answers.
     pub(crate) async fn start(cx: &Context, bootstrap: &Path) -> Fallible<Self> {
+        Self::start_with(cx, bootstrap, &[]).await
+    }
+
+    /// The same, with more options.
+    pub(crate) async fn start_with(
+        cx: &Context,
+        bootstrap: &Path,
+        options: &[&str],
+    ) -> Fallible<Self> {
         let address_file = cx.dir.join("envoy.admin");
         let mut command = Command::new(&cx.peers.envoy);
         command
@@ -42,6 +51,7 @@ impl Envoy {
             "--log-level",
             "info",
         ]);
+        command.args(options);
         let mut process = Process::spawn("envoy", command, &cx.dir, |_| ())?;
         let admin = until("Envoy's admin address", START, async || {
             process.running()?;

@@ -1,5 +1,6 @@
 //! `oxds` itself, run as an operator runs it: by its command line.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -169,6 +170,11 @@ impl Oxds {
     }
 
     /// Name and reason of every NACKed resource (`docs/status-json.md`).
+    /// Returns the resources that `/status.json` shows as NACKed, with the reasons.
+    pub(crate) async fn nacks(&self) -> Fallible<BTreeMap<String, String>> {
+        Ok(self.rejections().await?.into_iter().collect())
+    }
+
     async fn rejections(&self) -> Fallible<Vec<(String, String)>> {
         let page = http::get(self.http, "/status.json").await?;
         let status: Value = serde_json::from_slice(&page)?;

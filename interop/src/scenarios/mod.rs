@@ -8,6 +8,7 @@ mod channel_protocols;
 mod channel_v2;
 mod csds;
 mod envoy;
+mod envoy_deprecations;
 mod envoy_files;
 mod envoy_kinds;
 mod envoy_nacks;
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy_kinds::scenarios(),
         envoy_nacks::scenarios(),
         envoy_scopes::scenarios(),
+        envoy_deprecations::scenarios(),
         envoy_files::scenarios(),
         grpc::scenarios(),
         grpc_server::scenarios(),

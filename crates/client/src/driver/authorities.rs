@@ -90,6 +90,7 @@ fn config(bootstrap: &Bootstrap, options: &Options) -> ads::ClientConfig {
         config.node.client_features.push(TTL_FEATURE.to_owned());
     }
     config.resource_timeout = options.resource_timeout;
+    config.check = options.resource_check.clone();
     config.name_syntax = bootstrap.names;
     // Watches register the types that they read.
     config.parsers = ResourceParsers::default();

@@ -11,7 +11,7 @@ use oxds_types::name::canonical;
 
 use super::id::{AuthorityId, ServerId};
 use crate::protocol::Protocol;
-use crate::resource::ResourceParsers;
+use crate::resource::{ResourceCheck, ResourceParsers};
 
 /// Configuration of a [`Client`](super::Client). Names without an authority belong to the first authority.
 #[derive(Debug, Clone)]
@@ -27,6 +27,8 @@ pub struct ClientConfig {
     pub name_syntax: NameSyntax,
     /// Types as which resources are parsed: the views of a gRPC channel by default.
     pub parsers: ResourceParsers,
+    /// Check of every received resource, before it is parsed: none by default.
+    pub check: Option<ResourceCheck>,
     /// Whether resources expire when their TTL ends.
     ///
     /// gRPC clients ignore TTLs (C-83). A server sends TTLs only to nodes with the client feature
@@ -154,6 +156,7 @@ impl ClientConfig {
             duplicates: Duplicates::default(),
             name_syntax: NameSyntax::default(),
             parsers: ResourceParsers::grpc(),
+            check: None,
             resource_ttl: false,
             servers: Vec::new(),
             authorities: Vec::new(),

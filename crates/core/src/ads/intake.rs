@@ -115,6 +115,7 @@ impl Client {
         ResponseValidator {
             resource_type,
             parsers: &self.config.parsers,
+            check: self.config.check.as_ref(),
             cache: &self.cache,
             duplicates: self.config.duplicates,
             name_syntax: self.config.name_syntax,

@@ -14,7 +14,7 @@ use prost::Message;
 
 use super::cache::{Cache, VersionText};
 use super::config::{Duplicates, NameSyntax};
-use crate::resource::{Invalid, ParsedResource, ResourceParsers, own_name};
+use crate::resource::{Invalid, ParsedResource, ResourceCheck, ResourceParsers, own_name};
 use crate::time::clamped_duration;
 
 /// Messages in which a SotW response may wrap its resources.
@@ -47,6 +47,7 @@ pub struct ResponseSummary {
 pub(super) struct ResponseValidator<'a> {
     pub(super) resource_type: &'a ResourceType,
     pub(super) parsers: &'a ResourceParsers,
+    pub(super) check: Option<&'a ResourceCheck>,
     pub(super) cache: &'a Cache,
     pub(super) duplicates: Duplicates,
     pub(super) name_syntax: NameSyntax,
@@ -233,7 +234,11 @@ impl ResponseValidator<'_> {
         }
         // gRFC A30: v2 bytes are read as v3. Field numbers are the same, and fields that v3 removed count as unset (C-57, C-58).
         validated.decoded += self.parsers.len(self.resource_type) as u64;
-        let resource = self.parsers.parse(self.resource_type, &any.value);
+        let checked = match self.check {
+            Some(check) => check.check(self.resource_type, &any.value),
+            None => Ok(()),
+        };
+        let resource = checked.and_then(|()| self.parsers.parse(self.resource_type, &any.value));
         let resource = resource.map_err(|mut invalid| {
             if !name.is_empty() {
                 invalid.name = Some(Arc::from(&*name));

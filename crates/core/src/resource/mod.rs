@@ -15,6 +15,7 @@
 //! as the generated message ([`Typed`]), or raw.
 
 mod assignment;
+mod check;
 mod cluster;
 mod convert;
 mod invalid;
@@ -29,6 +30,7 @@ mod route;
 mod views;
 
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
+pub use check::ResourceCheck;
 pub use cluster::{Cluster, LrsServer};
 pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};

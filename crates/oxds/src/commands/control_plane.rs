@@ -162,6 +162,29 @@ impl ControlPlane {
             false => None,
         };
         page.map(|page| page.body)
+    /// Fetches a page of `oxds serve`.
+    ///
+    /// # Errors
+    /// No response, or a status other than 200, as text.
+    pub(super) async fn page(&self, path: &str) -> Result<Bytes, String> {
+        let mut channel = self.0.clone();
+        let request = Request::get(path)
+            .body(Body::empty())
+            .map_err(|error| error.to_string())?;
+        poll_fn(|cx| channel.poll_ready(cx))
+            .await
+            .map_err(|error| error.to_string())?;
+        let response = channel
+            .call(request)
+            .await
+            .map_err(|error| error.to_string())?;
+        if response.status() != StatusCode::OK {
+            return Err(response.status().to_string());
+        }
+        let body = Limited::new(response.into_body(), MAX_RESPONSE)
+            .collect()
+            .await;
+        Ok(body.map_err(|error| error.to_string())?.to_bytes())
     }
 
     async fn fetch_status(&self, request: request::Builder) -> Option<StatusPage> {

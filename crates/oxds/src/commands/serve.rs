@@ -10,6 +10,8 @@ use oxds_server::{BindError, CsdsAccess, DirStore, FileSink, OnNack, Server};
 use tracing::{info, warn};
 
 use super::files;
+use super::followed_policy::{self, FollowedPolicy};
+use super::lifecycle::LifecycleArgs;
 use super::limits::LimitArgs;
 use super::runtime_args::RuntimeArgs;
 use super::server_security::SecurityArgs;
@@ -43,10 +45,10 @@ With --tls-client-ca clients need a certificate, and --authorize sets the nodes 
     secrets: [shop-cert]                     # SDS secrets that they may request
     inspect: false                           # true: may request the state of all clients
 
-Certificates and rules that change are read again within ten seconds.
+Certificates, rules and the ledger are read again within ten seconds after a change.
 
 SIGTERM and SIGINT stop in order: streams end and clients connect to another server. SIGHUP reads the \
-folder, the certificates and the rules again at once.";
+folder, the certificates, the rules and the ledger again at once.";
 
 /// Serve a folder of resources to Envoy and gRPC clients, and follow its changes
 #[derive(Debug, clap::Args)]
@@ -88,9 +90,8 @@ pub(crate) struct Args {
     /// Folder for state that survives a restart: rollbacks [default: $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Ignore fields that this version of the API does not have, instead of an error
-    #[arg(long)]
-    allow_unknown_fields: bool,
+    #[command(flatten)]
+    lifecycle: LifecycleArgs,
     #[command(flatten)]
     security: SecurityArgs,
     #[command(flatten)]
@@ -175,10 +176,13 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
     let (on_nack, rollback_file) = (args.on_nack()?, args.rollback_file()?);
-    let mut options = dir_options(args.allow_unknown_fields, args.strict);
+    let mut options = dir_options(args.lifecycle.allow_unknown_static_fields, args.strict);
     options.allow_empty = args.allow_empty;
     options.quiet = args.quiet;
     let keys = args.runtime.open(&replica())?;
+    let runtime = keys.runtime.clone();
+    let policy = args.lifecycle.policy(followed_policy::reader(&runtime))?;
+    options.codec.policy = policy.clone();
     let store = DirStore::open(&args.dir, options).map_err(|error| unreadable(&error))?;
     if let Some(out) = &args.files {
         files::prepare(&args.dir, out)?;
@@ -188,6 +192,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) =
         (StopSignals::listen()?, signals::reload()?, store.reload());
+    let followed = FollowedPolicy::new(args.lifecycle, policy, store.policy(), runtime);
     let mut builder = keys.serve(Server::builder())?;
     if let Some(file) = rollback_file {
         builder = builder.rollback_file(file);
@@ -221,8 +226,9 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         while hangup.recv().await.is_some() {
             info!(
                 signal = "SIGHUP",
-                "reloading folder, certificates and rules"
+                "reloading folder, certificates, rules and ledger"
             );
+            followed.look_now();
             reload.reload();
             security.reload();
         }
@@ -236,7 +242,11 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
             signal = stop.next() => info!(signal, "stop signal received"),
         }
     };
-    server.run(stopped).await;
+    let following = followed.follow();
+    tokio::select! {
+        () = server.run(stopped) => {}
+        () = following => {}
+    }
     Ok(Exit::Success)
 }
 

@@ -7,6 +7,7 @@ use oxds_client::source::{Feed, SourceEvent, StreamEnd};
 use oxds_client::{Bootstrap, Options, Source};
 use oxds_core::ads::AdsTransmit;
 use oxds_core::observe::{ObservedChange, ObservedResource, Observer, ObserverRequest};
+use oxds_core::resource::ResourceCheck;
 use oxds_core::snapshot::Protocol;
 use oxds_types::{ApiVersion, ResourceType};
 use tonic::{Code, Status};
@@ -64,6 +65,12 @@ impl Subscription {
             feed,
             is_opened: false,
         })
+    }
+
+    /// Sets a check of every received resource; a response with one that does not pass is NACKed.
+    pub(crate) fn with_check(mut self, check: ResourceCheck) -> Self {
+        self.machine = self.machine.with_check(Some(check));
+        self
     }
 
     /// Returns the changes of the next response or of the next state of the file. They are empty if it has

@@ -9,6 +9,8 @@ use oxds_server::{FileSink, Finding, Severity};
 use oxds_types::text;
 use serde::Serialize;
 
+use super::lifecycle::LifecycleArgs;
+use super::runtime_keys::RuntimeKeys;
 use super::{Format, dir_options, files, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -37,19 +39,21 @@ pub(crate) struct Args {
     /// Fail on warnings, too: references to missing resources, deprecated fields, an empty folder
     #[arg(long)]
     strict: bool,
-    /// Ignore fields that this version of the API does not have, instead of an error
-    #[arg(long)]
-    allow_unknown_fields: bool,
     /// Also check that `serve --files` could write the resources to this folder; writes nothing
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     /// Format of the findings on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    lifecycle: LifecycleArgs,
+    #[command(flatten)]
+    runtime: RuntimeKeys,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let options = dir_options(args.allow_unknown_fields, args.strict);
+    let mut options = dir_options(args.lifecycle.allow_unknown_static_fields, args.strict);
+    options.codec.policy = args.lifecycle.policy(args.runtime.snapshot()?)?;
     let mut report = dir::load(&args.dir, &options).map_err(|error| unreadable(&error))?;
     if let Some(out) = &args.files {
         files::check(&args.dir, out)?;
@@ -137,6 +141,8 @@ struct JsonFinding<'a> {
     /// Path of the field in the resource.
     path: &'a str,
     rule: &'static str,
+    /// Deprecated or unfinished element, or accepted unknown field.
+    element: Option<&'a str>,
     message: &'a str,
 }
 
@@ -163,6 +169,7 @@ impl<'a> JsonFinding<'a> {
             resource: finding.resource.as_deref(),
             path: &finding.path,
             rule: finding.rule,
+            element: finding.element.as_deref(),
             message: &finding.message,
         }
     }

@@ -12,6 +12,7 @@ use oxds_types::ResourceType;
 use oxds_types::codec::Format;
 use tracing::warn;
 
+use super::dynamic_fields::DynamicFieldArgs;
 use super::subscription::{FollowError, Subscription};
 use super::{View, print, runtime, source};
 use crate::exit::{Exit, Failure};
@@ -70,6 +71,8 @@ pub(crate) struct Args {
     output: View,
     #[command(flatten)]
     source: source::SourceArgs,
+    #[command(flatten)]
+    fields: DynamicFieldArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -142,7 +145,8 @@ async fn follow(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<E
         false => Protocol::Sotw,
     };
     let mut subscription =
-        Subscription::start(source, bootstrap, &args.resource_type, names, protocol)?;
+        Subscription::start(source, bootstrap, &args.resource_type, names, protocol)?
+            .with_check(args.fields.check()?);
     let mut output = Output::new();
     while !output.is_closed() {
         match subscription.next().await {

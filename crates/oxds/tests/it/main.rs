@@ -15,6 +15,7 @@ mod demo;
 mod drain;
 mod hostile_files;
 mod layers;
+mod lifecycle;
 mod limits;
 mod mistakes;
 mod observe;

@@ -62,6 +62,7 @@ fn router(admin: Arc<Admin>) -> Router {
         .route("/status.json", get(status))
         .route("/runtime", get(runtime_page))
         .route("/runtime_modify", post(modify_runtime))
+        .route("/deprecations.json", get(deprecations))
         .with_state(admin)
         .merge(rest)
 }
@@ -72,7 +73,11 @@ pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
     let rest = rest_router(&admin.context);
     Router::new()
         .route("/status.json", get(status_for_clients).layer(hooks.clone()))
-        .route("/runtime", get(runtime_for_clients).layer(hooks))
+        .route("/runtime", get(runtime_for_clients).layer(hooks.clone()))
+        .route(
+            "/deprecations.json",
+            get(deprecations_for_clients).layer(hooks),
+        )
         .with_state(admin)
         .merge(rest)
 }
@@ -149,6 +154,21 @@ async fn status(
     headers: HeaderMap,
 ) -> Response {
     status_response(&admin, query, &headers).await
+}
+
+/// Handles `/deprecations.json` on the gRPC port, where it needs the permission to inspect other clients (S-78).
+async fn deprecations_for_clients(
+    State(admin): State<Arc<Admin>>,
+    Extension(peer): Extension<Peer>,
+) -> Response {
+    match admin.context.may_inspect(&peer) {
+        Ok(()) => Json(super::deprecations::of(&admin)).into_response(),
+        Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
+    }
+}
+
+async fn deprecations(State(admin): State<Arc<Admin>>) -> Response {
+    Json(super::deprecations::of(&admin)).into_response()
 }
 
 /// Returns the status. A client that has the current one (`If-None-Match`) gets the next one, or 304 after the time that

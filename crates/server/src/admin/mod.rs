@@ -6,13 +6,15 @@
 //! | `/healthz` | 200 while the process responds |
 //! | `/readyz` | 200 from the first load until a shutdown begins, else 503 |
 //! | `/status.json` | clients, their resources and NACKs, store errors: see `docs/status-json.md` |
+//! | `/deprecations.json` | deprecated fields that resources use, by file and line, and the clients that have them |
 //! | `/runtime` | keys of the runtime, their layers and readers |
 //! | `/runtime_modify` | POST changes keys, if the runtime has an admin layer: from this machine only |
 //! | `/v3/discovery:clusters`, … | REST discovery |
 //!
-//! `/status.json`, `/runtime` and REST discovery are also on the gRPC port, which can authenticate clients: over HTTP/2, and over
-//! HTTP/1.1 if a TLS handshake negotiates it.
+//! `/status.json`, `/deprecations.json`, `/runtime` and REST discovery are also on the gRPC port, which can authenticate clients:
+//! over HTTP/2, and over HTTP/1.1 if a TLS handshake negotiates it.
 
+mod deprecations;
 mod http;
 mod runtime;
 mod state;

@@ -18,6 +18,8 @@ use prometheus_client::registry::Registry;
 
 pub(crate) use scrape::Scrape;
 
+use crate::store::NoticeCounts;
+
 /// Counters that streams add to.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -34,6 +36,9 @@ pub(crate) struct Metrics {
     rollbacks: Family<ByType, Counter>,
     refusals: Family<ByReason, Counter>,
     throttled: Counter,
+    deprecated_uses: Counter,
+    wip_protos: Counter,
+    static_unknown_fields: Counter,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -135,6 +140,13 @@ impl Metrics {
         family.get_or_create(&self.by_type(resource_type)).inc();
     }
 
+    /// Counts deprecated, unfinished and accepted unknown fields of documents that were read.
+    pub(crate) fn notices(&self, counts: NoticeCounts) {
+        self.deprecated_uses.inc_by(counts.deprecated);
+        self.wip_protos.inc_by(counts.work_in_progress);
+        self.static_unknown_fields.inc_by(counts.unknown_fields);
+    }
+
     /// Counts a change that was rolled back.
     pub(crate) fn rolled_back(&self, resource_type: &ResourceType) {
         self.rollbacks
@@ -175,6 +187,16 @@ impl Metrics {
         registry.register("throttled", help, self.throttled.clone());
         let help = "Changes rolled back after NACKs";
         registry.register("rollbacks", help, self.rollbacks.clone());
+        let help =
+            "Uses of deprecated fields and enum values in files that were read and may be served";
+        let counter = self.deprecated_uses.clone();
+        registry.register("runtime_deprecated_feature_use", help, counter);
+        let help =
+            "Uses of fields, messages and files that are work in progress, in files that were read";
+        registry.register("wip_protos", help, self.wip_protos.clone());
+        let help = "Unknown fields that were accepted in files that were read";
+        let counter = self.static_unknown_fields.clone();
+        registry.register("static_unknown_fields", help, counter);
         registry
     }
 }

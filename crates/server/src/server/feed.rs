@@ -53,6 +53,8 @@ fn apply(update: Update, context: &Context, health: &Health) {
         listed: update.findings,
         more: update.more_findings,
     };
+    context.server.metrics.notices(update.notices);
+    health.record_uses(update.deprecated_uses);
     let before = health.record(now.clone(), update.took);
     context.cache.notifier().notify();
     now.log(&before);

@@ -27,6 +27,9 @@ pub struct Finding {
     pub path: String,
     /// A stable identifier of the rule, for machines: `rule`, `unknown-field`, `duplicate`, …
     pub rule: &'static str,
+    /// The deprecated or unfinished element, or the accepted unknown field, that the finding is about. A file has one log
+    /// line per element, however often it uses it.
+    pub element: Option<String>,
     /// The explanation, for people.
     pub message: String,
     /// The lines around the place, with a mark under the column.
@@ -49,6 +52,20 @@ impl Finding {
         Self::new(Severity::Warning, file.into(), message.into())
     }
 
+    /// Returns the text that decides whether the finding was logged before.
+    pub(crate) fn log_key(&self) -> String {
+        match self.element {
+            // One log line per field and file (V-44), wherever the file uses it.
+            Some(_) => format!(
+                "{}: {}: {}",
+                self.file.display(),
+                self.severity,
+                self.message
+            ),
+            None => self.to_string(),
+        }
+    }
+
     /// Creates an error about a file or key as a whole, with the identifier of the rule.
     pub(crate) fn for_file(file: &Path, rule: &'static str, message: &str) -> Self {
         Self {
@@ -66,6 +83,7 @@ impl Finding {
             resource: None,
             path: String::new(),
             rule: "store",
+            element: None,
             message,
             snippet: None,
         }

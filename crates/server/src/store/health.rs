@@ -8,6 +8,7 @@ use std::time::Duration;
 use tracing::{error, info, warn};
 
 use super::finding::{Finding, FindingCounts, Severity};
+use super::uses::DeprecatedUses;
 use crate::cache::Cache;
 
 /// The state of a store: its findings, and how many updates it yielded.
@@ -22,6 +23,7 @@ pub(crate) struct Health {
 #[derive(Debug, Default)]
 struct Latest {
     store: Findings,
+    deprecated_uses: DeprecatedUses,
     took: Duration,
     /// Findings of others than the store, by their names.
     others: BTreeMap<&'static str, Findings>,
@@ -43,11 +45,11 @@ impl Findings {
 
     /// Logs each finding that was not there before. A finding that stays was logged before.
     pub(crate) fn log(&self, before: &Self) {
-        let known: HashSet<String> = before.listed.iter().map(Finding::to_string).collect();
+        let mut known: HashSet<String> = before.listed.iter().map(Finding::log_key).collect();
         for finding in &self.listed {
             let line = finding.to_string();
             match finding.severity {
-                _ if known.contains(&line) => {}
+                _ if !known.insert(finding.log_key()) => {}
                 // A file that takes a moment to be written is nothing to worry about.
                 Severity::Warning if finding.rule == Finding::WAITING => info!("{line}"),
                 Severity::Error => error!("{line}"),
@@ -73,6 +75,16 @@ impl Health {
         let mut latest = self.lock();
         latest.took = took;
         std::mem::replace(&mut latest.store, findings)
+    }
+
+    /// Records the uses of deprecated elements in the latest update.
+    pub(crate) fn record_uses(&self, uses: DeprecatedUses) {
+        self.lock().deprecated_uses = uses;
+    }
+
+    /// Returns the uses of deprecated elements.
+    pub(crate) fn deprecated_uses(&self) -> DeprecatedUses {
+        self.lock().deprecated_uses.clone()
     }
 
     /// Records the findings of another part of the server, and returns its previous ones.

@@ -22,9 +22,11 @@ pub mod documents;
 mod finding;
 mod health;
 mod update;
+mod uses;
 
 pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;
 pub(crate) use health::{Findings, Health};
 pub use update::{Origin, Store, Update};
+pub use uses::{DeprecatedUses, NoticeCounts, PlacedUse};

@@ -12,6 +12,7 @@ use oxds_core::snapshot::ChangeSet;
 
 use super::demand::Demand;
 use super::finding::{Finding, FindingCounts};
+use super::uses::{DeprecatedUses, NoticeCounts};
 
 /// A source of change sets. The server applies each change set atomically (S-69).
 ///
@@ -58,6 +59,10 @@ pub struct Update {
     pub findings: Vec<Finding>,
     /// The errors and warnings that are only counted.
     pub more_findings: FindingCounts,
+    /// All uses of deprecated elements at present.
+    pub deprecated_uses: DeprecatedUses,
+    /// The numbers of deprecated, unfinished and accepted unknown fields in the documents that were read for this update.
+    pub notices: NoticeCounts,
     /// How long the store took to make this update.
     pub took: Duration,
     /// The source of this update, for log lines and relays.

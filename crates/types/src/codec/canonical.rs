@@ -15,7 +15,7 @@ use crate::resource_type::TYPE_URL_PREFIX;
 use crate::schema::{Message, Shape, Type, WellKnown, unpack};
 use crate::version_map::{Incompatibility, may_be_old, rewrite, successor};
 
-/// Appends the canonical encoding of `message`. Unknown fields are omitted.
+/// Appends the canonical encoding of `message`. Unknown fields follow the known ones, as they were (V-58).
 pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &mut Vec<u8>) {
     for (descriptor, value) in message.fields() {
         let Some(field) = schema.field(descriptor.number()) else {
@@ -55,6 +55,9 @@ pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &m
             }
             _ => {}
         }
+    }
+    for unknown in message.unknown_fields() {
+        unknown.encode(out);
     }
 }
 

@@ -29,7 +29,7 @@ pub fn decode(
     bytes: &[u8],
     options: &Options,
 ) -> Result<Vec<LoadedResource>, Vec<Error>> {
-    let mut report = Report::new(Some(file));
+    let mut report = Report::new(Some(file), &options.policy);
     if bytes.len() > options.max_bytes {
         let reason = format!(
             "{} bytes: expected at most {}",
@@ -128,14 +128,48 @@ pub fn check<M: Message + Name>(
     message: &M,
     name: Option<&str>,
 ) -> Result<LoadedResource, InvalidMessage> {
-    let mut report = Report::new(None);
-    let options = Options::default();
+    check_with(message, name, &Options::default())
+}
+
+/// Validates and encodes a message as [`check`] does, with other options: a policy for deprecated fields, for example.
+///
+/// # Errors
+/// The message breaks a rule of the API, uses a disallowed field, or has no name.
+///
+/// ```
+/// use envoy_types::pb::envoy::config::trace::v3::ZipkinConfig;
+/// use oxds_types::codec::{self, Options};
+/// use oxds_types::lifecycle::{Clock, Policy};
+/// use oxds_types::runtime::{Layer, Snapshot, Source};
+///
+/// let zipkin = ZipkinConfig {
+///     collector_cluster: "zipkin".into(),
+///     collector_endpoint: "/spans".into(),
+///     ..ZipkinConfig::default()
+/// };
+/// let error = codec::check(&zipkin, Some("zipkin")).unwrap_err().to_string();
+/// assert!(error.contains("\"envoy.deprecated_features:envoy.config.trace.v3.ZipkinConfig.DEPRECATED_AND"), "{error}");
+///
+/// let layer = Layer::new("program", Source::Static)
+///     .with("envoy.features.enable_all_deprecated_features", true)?;
+/// let mut options = Options::default();
+/// options.policy = Policy::new(Snapshot::from_layers(vec![layer]), Clock::default());
+/// let allowed = codec::check_with(&zipkin, Some("zipkin"), &options)?;
+/// assert_eq!(allowed.warnings.len(), 1);
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+pub fn check_with<M: Message + Name>(
+    message: &M,
+    name: Option<&str>,
+    options: &Options,
+) -> Result<LoadedResource, InvalidMessage> {
+    let mut report = Report::new(None, &options.policy);
     let (type_name, bytes) = (M::full_name(), Bytes::from(message.encode_to_vec()));
     on_stack_for(protobuf::levels(&type_name, &bytes), || {
         let walk = Walk::default();
         let context = Context {
             walk: &walk,
-            options: &options,
+            options,
         };
         let read = protobuf::read_message(&type_name, bytes.clone(), context)
             .map(|draft| vec![draft.wrapped(name.map(str::to_owned), None)]);
@@ -148,6 +182,31 @@ pub fn check<M: Message + Name>(
     // One message is one resource.
     let mut resources = report.finish().map_err(invalid)?;
     resources.pop().ok_or_else(|| invalid(Vec::new()))
+}
+
+/// Looks for deprecated, unfinished and unknown fields in a message that came in binary form, at every depth. Rules of the
+/// API (`validate.rules`) are not checked. A message that the descriptors do not know has no findings.
+///
+/// # Errors
+/// All errors: disallowed elements, unknown fields unless they are accepted, or bytes that cannot be decoded.
+pub fn inspect(message: &str, value: &[u8], options: &Options) -> Result<Vec<Error>, Vec<Error>> {
+    let Some(schema) = schema::find(message) else {
+        return Ok(Vec::new());
+    };
+    let mut report = Report::new(None, &options.policy);
+    let warnings = on_stack_for(protobuf::levels(message, value), || {
+        let walk = Walk::default();
+        let context = Context {
+            walk: &walk,
+            options,
+        };
+        let read = protobuf::inspect(schema, value, context);
+        report.message(walk, read)
+    });
+    match warnings {
+        Some(warnings) => Ok(warnings),
+        None => report.finish().map(|_| Vec::new()),
+    }
 }
 
 /// Checks that an encoded message nests at most 100 levels deep, an `Any` in an `Any` included. A message that the

@@ -13,18 +13,18 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::error::Category;
 use serde_saphyr::{MessageFormatter, UserMessageFormatter};
 
-use super::canonical;
 use super::resource::{Draft, RESPONSE, ReadResult, WRAPPER, duration};
 use super::tree::{MessageSeed, TYPE, find_type, typed_rest, unknown_field};
 use super::value::Buffered;
 use super::walk::Context;
-use crate::Position;
+use super::{canonical, inspector};
 use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets};
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
 use crate::version_map::current_name;
+use crate::{ApiVersion, Position};
 
 /// Nodes that the aliases of a document of this size in bytes may expand to.
 ///
@@ -323,16 +323,20 @@ fn resource<'de, A: MapAccess<'de>>(
         checked(schema, message, context).at(path)
     };
     walk.attribute(mark, &draft);
-    Ok(draft)
+    Ok(draft.noticed(walk.take_notices()))
 }
 
 /// Validates and encodes a message that is a resource.
 fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'_>) -> Draft {
     let walk = context.walk;
+    let is_v2 = schema.api == ApiVersion::V2;
     let (schema, message) = match canonical::to_current(schema, message, walk) {
         Ok(current) => current,
         Err((schema, message)) => return Draft::new(schema, &message, Bytes::new()),
     };
+    if is_v2 {
+        inspector::marks(schema, &message, &mut walk.path(), walk);
+    }
     validate::check(
         schema,
         &message,

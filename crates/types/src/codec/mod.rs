@@ -17,13 +17,15 @@
 //! | messages 100 deep, those in an `Any` included | the stack; clients decode no deeper |
 //! | nested lists and mappings of a text: 216 | the stack |
 //! | nodes from YAML aliases: 20,000, and 8 per byte of the document, but at most 1,000,000 | alias bombs |
-//! | 100 findings per document, 400 characters each | the size of logs |
+//! | 100 errors per document, 400 characters each | the size of logs |
 
 pub(crate) mod canonical;
 mod decode;
 mod document;
 mod encode;
 mod envelope;
+mod inspector;
+mod notice;
 mod position;
 mod protobuf;
 mod report;
@@ -32,7 +34,9 @@ mod tree;
 mod value;
 mod walk;
 
-pub use decode::{DepthError, InvalidMessage, check, check_depth, decode, is_blank};
+pub use decode::{
+    DepthError, InvalidMessage, check, check_depth, check_with, decode, inspect, is_blank,
+};
 pub use encode::{EncodeError, encode};
 pub use envelope::{
     RequestError, ResponseError, request_from_json, request_to_json, response_from_json,

@@ -7,17 +7,18 @@
 use bytes::Bytes;
 use miette::Diagnostic;
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::DynamicMessage;
 
 use super::canonical;
-use super::resource::{Draft, Options, RESPONSE, ReadResult, WRAPPER, duration};
+use super::inspector::{self, Unknown};
+use super::resource::{Draft, RESPONSE, ReadResult, WRAPPER, duration};
 use super::walk::Context;
 use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets};
 use crate::discovery;
 use crate::error::{self, Reason};
-use crate::path::{FieldPath, Step, key_text};
+use crate::path::{FieldPath, Step};
 use crate::resource_type::TYPE_URL_PREFIX;
-use crate::schema::{self, Message, Shape, Type, WellKnown, unpack};
+use crate::schema::{self, Message};
 use crate::validate::{self, Nested};
 use crate::version_map::current_name;
 use crate::{ApiVersion, Position};
@@ -155,6 +156,20 @@ pub(super) fn read_message(
         Ok(draft.with_value(value.into()))
     };
     read().map_err(|reason| (reason, None))
+}
+
+/// Records unknown fields and marked elements of an encoded message.
+pub(super) fn inspect(
+    schema: &'static Message,
+    value: &[u8],
+    context: Context<'_>,
+) -> Result<(), Reason> {
+    let path = &mut FieldPath::default();
+    check_depth(schema, value, path, context)?;
+    let message = decode(schema, Bytes::copy_from_slice(value))?;
+    let unknown = Unknown::by(context.options);
+    inspector::inspect(schema, &message, path, unknown, context.walk);
+    Ok(())
 }
 
 /// Returns the levels of an encoded message; 0 if it is unknown or too deep, since nothing descends into it then.
@@ -308,105 +323,17 @@ fn checked(
 ) -> Draft {
     let walk = context.walk;
     let mark = walk.mark();
-    inspect(
-        schema,
-        message,
-        path,
-        context.options,
-        &mut |path, reason| {
-            walk.note_at(path.clone(), reason);
-        },
-    );
+    let unknown = Unknown::by(context.options);
+    inspector::inspect(schema, message, path, unknown, walk);
     validate::check(schema, message, path, Nested::Check, &mut |path, broken| {
         walk.note_at(path.clone(), broken.into());
     });
     let draft = Draft::new(schema, message, value).at(path.clone());
     walk.attribute(mark, &draft);
-    draft
+    draft.noticed(walk.take_notices())
 }
 
 fn position(error: &prost_reflect::text_format::ParseError, text: &str) -> Option<Position> {
     let offset = error.labels()?.next()?.offset();
     text.get(..offset).map(error::end_of)
-}
-
-/// Reports unknown and deprecated fields of the message at `path`, and of the messages in it.
-fn inspect(
-    schema: &'static Message,
-    message: &DynamicMessage,
-    path: &mut FieldPath,
-    options: &Options,
-    note: &mut dyn FnMut(&FieldPath, Reason),
-) {
-    if !options.allow_unknown_fields {
-        for unknown in message.unknown_fields() {
-            let field = unknown.number().to_string();
-            path.push(Step::Unknown(field.clone()));
-            note(
-                path,
-                Reason::UnknownField {
-                    field,
-                    message: schema.full_name().to_owned(),
-                },
-            );
-            path.pop();
-        }
-    }
-    for (descriptor, value) in message.fields() {
-        let Some(field) = schema.field(descriptor.number()) else {
-            continue;
-        };
-        path.push(Step::Field(&field.name));
-        if field.deprecated {
-            note(path, Reason::Deprecated);
-        }
-        match (&field.shape, value) {
-            (Shape::One(ty), value) => inspect_value(ty, value, path, options, note),
-            (Shape::List(ty), Value::List(values)) => {
-                for (index, value) in values.iter().enumerate() {
-                    path.push(Step::Index(index));
-                    inspect_value(ty, value, path, options, note);
-                    path.pop();
-                }
-            }
-            (Shape::Map { value: ty, .. }, Value::Map(values)) => {
-                for (key, value) in values {
-                    path.push(Step::Key(key_text(key)));
-                    inspect_value(ty, value, path, options, note);
-                    path.pop();
-                }
-            }
-            _ => {}
-        }
-        path.pop();
-    }
-}
-
-fn inspect_value(
-    ty: &'static Type,
-    value: &Value,
-    path: &mut FieldPath,
-    options: &Options,
-    note: &mut dyn FnMut(&FieldPath, Reason),
-) {
-    let (Some(schema), Value::Message(message)) = (ty.message(), value) else {
-        return;
-    };
-    match schema.well_known {
-        None => inspect(schema, message, path, options, note),
-        Some(WellKnown::Any) => match unpack(message) {
-            Some((schema, message)) => inspect(schema, &message, path, options, note),
-            None => {
-                let url = message.get_field_by_number(1);
-                let url = url
-                    .as_ref()
-                    .and_then(|url| url.as_str())
-                    .unwrap_or_default();
-                if !url.is_empty() && !options.allow_unknown_fields {
-                    note(path, Reason::UnknownType(url.to_owned()));
-                }
-            }
-        },
-        Some(_) => {}
-    }
 }

@@ -3,11 +3,13 @@
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use super::notice::{About, Notice};
 use super::position::{locate, resource_positions};
 use super::resource::{Draft, LoadedResource, ReadResult};
-use super::walk::{Finding, Walk};
+use super::walk::{Finding, Walk, Walked};
 use crate::clip::clip;
 use crate::error::Reason;
+use crate::lifecycle::{DeprecatedUse, Policy};
 use crate::path::FieldPath;
 use crate::{Error, Position, ResourceType};
 
@@ -26,9 +28,15 @@ pub(super) enum Locating {
     No,
 }
 
+/// Notices of a document with a line, a column and a snippet of their own. Later ones have the position of their resource.
+const MAX_LOCATED: usize = 100;
+/// Errors about disallowed elements that a document reports.
+const MAX_DISALLOWED: usize = 100;
+
 /// Resources and errors of a file.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct Report<'a> {
+    policy: &'a Policy,
     /// `None` for a message that a program made.
     file: Option<Arc<FilePath>>,
     resources: Vec<LoadedResource>,
@@ -42,11 +50,16 @@ struct Document<'a> {
     line: usize,
     locating: Locating,
     budget: usize,
+    /// Notices that may still be located.
+    notices: usize,
+    /// Errors about disallowed elements so far.
+    disallowed: usize,
 }
 
-impl Report {
-    pub(super) fn new(file: Option<&FilePath>) -> Report {
+impl<'a> Report<'a> {
+    pub(super) fn new(file: Option<&FilePath>, policy: &'a Policy) -> Self {
         Report {
+            policy,
             file: file.map(Arc::from),
             resources: Vec::new(),
             errors: Vec::new(),
@@ -70,8 +83,30 @@ impl Report {
             resource: None,
             path: String::new(),
             reason,
+            count: 1,
             snippet: None,
         }
+    }
+
+    /// Adds the errors of a message that is no resource of its own, and returns its warnings; `None` if there are errors.
+    pub(super) fn message(&mut self, walk: Walk, read: Result<(), Reason>) -> Option<Vec<Error>> {
+        let mut document = Document::new("", 0, Locating::No);
+        let walked = walk.finish();
+        for finding in walked.findings {
+            let error = self.error_at(&document, None, &finding.path, None, finding.reason);
+            self.errors.push(error);
+        }
+        if let Err(reason) = read {
+            let reason = walked.stopped.unwrap_or(reason);
+            let error = self.error_at(&document, None, &walked.path, None, reason);
+            self.errors.push(error);
+        }
+        let mut warnings = Vec::new();
+        for notice in walked.notices {
+            let found = self.notice(notice, None, None, &mut document);
+            warnings.extend(found.and_then(|finding| self.keep(finding, &mut document)));
+        }
+        self.errors.is_empty().then_some(warnings)
     }
 
     /// Adds the result of reading a document.
@@ -83,14 +118,13 @@ impl Report {
         walk: Walk,
         read: ReadResult,
     ) {
-        let mut document = Document {
-            text,
-            line,
-            locating,
-            budget: LOCATING_BUDGET,
-        };
-        let (findings, path, stopped) = walk.finish();
-        let mut warnings = Vec::new();
+        let mut document = Document::new(text, line, locating);
+        let Walked {
+            findings,
+            notices,
+            path,
+            stopped,
+        } = walk.finish();
         for Finding {
             path,
             resource,
@@ -99,17 +133,17 @@ impl Report {
         {
             let position = document.locate(&path);
             let error = self.error_at(&document, position, &path, resource, reason);
-            if error.is_warning() {
-                warnings.push((path, error));
-            } else {
-                self.errors.push(error);
-            }
+            self.errors.push(error);
         }
         match read {
-            Ok(drafts) => {
+            Ok(mut drafts) => {
+                // Those about the document around its resources.
+                if let Some(first) = drafts.first_mut() {
+                    first.notices.extend(notices);
+                }
                 let positions = resource_positions(text, drafts.len());
                 for (draft, position) in drafts.into_iter().zip(positions) {
-                    self.draft(draft, position, &mut document, &mut warnings);
+                    self.draft(draft, position, &mut document);
                 }
             }
             Err((reason, position)) => {
@@ -127,21 +161,19 @@ impl Report {
         }
     }
 
-    fn draft(
-        &mut self,
-        draft: Draft,
-        position: Option<Position>,
-        document: &mut Document<'_>,
-        warnings: &mut Vec<(FieldPath, Error)>,
-    ) {
+    fn draft(&mut self, draft: Draft, position: Option<Position>, document: &mut Document<'_>) {
         let path = draft.path.clone();
+        let mut draft = draft;
+        let notices = std::mem::take(&mut draft.notices);
         match draft.finish() {
             Ok(mut resource) => {
                 resource.position = position.map(|position| document.in_file(position));
-                resource.warnings = warnings
-                    .extract_if(.., |(at, _)| at.steps().starts_with(path.steps()))
-                    .map(|(_, warning)| warning)
-                    .collect();
+                for notice in notices {
+                    let found = self.notice(notice, Some(&resource), position, document);
+                    resource
+                        .warnings
+                        .extend(found.and_then(|finding| self.keep(finding, document)));
+                }
                 self.resources.push(resource);
             }
             Err(reason) => {
@@ -150,6 +182,67 @@ impl Report {
                     .push(self.error_at(document, position, &path, None, reason));
             }
         }
+    }
+
+    /// Returns the finding of a notice; `None` for a deprecation that is only announced.
+    fn notice(
+        &self,
+        notice: Notice,
+        resource: Option<&LoadedResource>,
+        of_resource: Option<Position>,
+        document: &mut Document<'_>,
+    ) -> Option<Error> {
+        let reason = match notice.about {
+            About::Deprecated {
+                element,
+                is_default,
+            } => {
+                let decision = self.policy.decide(element);
+                if !decision.is_finding() {
+                    return None;
+                }
+                Reason::Deprecated(Box::new(DeprecatedUse {
+                    element,
+                    is_default,
+                    decision,
+                }))
+            }
+            About::WorkInProgress(mark) => Reason::WorkInProgress(mark),
+            About::UnknownField {
+                field,
+                message,
+                is_kept,
+            } => Reason::AcceptedField {
+                field,
+                message: message.to_owned(),
+                is_kept,
+            },
+        };
+        let key = resource.map(|one| (one.resource_type.clone(), one.name.to_string()));
+        let is_located = document.notices > 0;
+        document.notices = document.notices.saturating_sub(1);
+        let position = match is_located {
+            true => document.locate(&notice.path),
+            false => None,
+        };
+        let mut error = self.error_at(document, position, &notice.path, key, reason);
+        if !is_located {
+            error.position = of_resource.map(|position| document.in_file(position));
+        }
+        error.count = notice.count;
+        Some(error)
+    }
+
+    /// Returns a warning. Keeps an error with the errors of the file.
+    fn keep(&mut self, finding: Error, document: &mut Document<'_>) -> Option<Error> {
+        if finding.is_warning() {
+            return Some(finding);
+        }
+        if document.disallowed < MAX_DISALLOWED {
+            document.disallowed += 1;
+            self.errors.push(finding);
+        }
+        None
     }
 
     fn error_at(
@@ -169,12 +262,24 @@ impl Report {
             resource: resource.map(clip),
             path: clip(path.to_string()),
             reason: reason.clipped(),
+            count: 1,
             snippet,
         }
     }
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    fn new(text: &'a str, line: usize, locating: Locating) -> Self {
+        Self {
+            text,
+            line,
+            locating,
+            budget: LOCATING_BUDGET,
+            notices: MAX_LOCATED,
+            disallowed: 0,
+        }
+    }
+
     /// Converts a position in the document to one in its file.
     fn in_file(&self, position: Position) -> Position {
         Position {

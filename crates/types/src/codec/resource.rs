@@ -7,8 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost_reflect::{DynamicMessage, Kind};
 
+use super::notice::Notice;
 use crate::discovery::Any;
 use crate::error::Reason;
+use crate::lifecycle::Policy;
 use crate::path::FieldPath;
 use crate::reference::references;
 use crate::schema::Message;
@@ -47,15 +49,17 @@ impl Format {
 }
 
 /// Limits and tolerances of [`decode`](super::decode).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Accepts fields that the descriptors do not know (`--allow-unknown-fields`) instead of rejecting the file.
-    /// Resources from YAML and JSON lose these fields; binary bodies keep them. In text format unknown fields are
+    /// Accepts fields that the descriptors do not know (`--allow-unknown-static-fields`) instead of rejecting the file: each is
+    /// a warning (V-58). Resources from YAML and JSON lose these fields; binary bodies keep them. In text format unknown fields are
     /// always errors, because the parser cannot skip them.
     pub allow_unknown_fields: bool,
     /// Largest file that is parsed, in bytes. Larger files are errors.
     pub max_bytes: usize,
+    /// Decides about deprecated fields and enum values (V-44, V-45). By default annotations alone decide.
+    pub policy: Policy,
 }
 
 impl Default for Options {
@@ -63,6 +67,7 @@ impl Default for Options {
         Options {
             allow_unknown_fields: false,
             max_bytes: 256 << 20,
+            policy: Policy::default(),
         }
     }
 }
@@ -82,7 +87,8 @@ pub struct LoadedResource {
     pub ttl: Option<Duration>,
     /// Resources that this one refers to, sorted, each once.
     pub references: Vec<Reference>,
-    /// Findings that do not prevent the resource from being served.
+    /// Findings that do not prevent the resource from being served: one per deprecated or unfinished element, and per
+    /// accepted unknown field.
     pub warnings: Vec<Error>,
     /// Position of the resource in its file. `None` where the layout of the text is unusual.
     pub position: Option<Position>,
@@ -99,6 +105,7 @@ pub(super) struct Draft {
     value: Bytes,
     ttl: Option<Duration>,
     pub(super) path: FieldPath,
+    pub(super) notices: Vec<Notice>,
 }
 
 impl Draft {
@@ -109,12 +116,19 @@ impl Draft {
             value,
             ttl: None,
             path: FieldPath::default(),
+            notices: Vec::new(),
         }
     }
 
     /// Sets the path to the resource in its document.
     pub(super) fn at(mut self, path: FieldPath) -> Draft {
         self.path = path;
+        self
+    }
+
+    /// Adds notices.
+    pub(super) fn noticed(mut self, notices: Vec<Notice>) -> Draft {
+        self.notices.extend(notices);
         self
     }
 

@@ -9,9 +9,11 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
 use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::canonical;
+use super::notice::About;
 use super::value::{Buffered, ScalarSeed};
-use super::walk::Context;
+use super::walk::{Context, Walk};
+use super::{canonical, inspector};
+use crate::ApiVersion;
 use crate::error::Reason;
 use crate::path::Step;
 use crate::schema::{self, Field, Message, Shape, Type, WellKnown};
@@ -69,13 +71,9 @@ impl<'de> Visitor<'de> for MessageSeed<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         let mut message = DynamicMessage::new(self.schema.descriptor.clone());
-        fill(
-            &mut message,
-            self.schema,
-            map,
-            self.context,
-            &mut Vec::new(),
-        )?;
+        let mut seen = Vec::new();
+        fill(&mut message, self.schema, map, self.context, &mut seen)?;
+        unset_marks(&seen, self.schema, self.context.walk);
         Ok(message)
     }
 }
@@ -114,8 +112,8 @@ fn fill<'de, A: MapAccess<'de>>(
                 );
                 return Err(walk.stop(Reason::Value(reason)));
             }
-            if field.deprecated {
-                walk.note(Reason::Deprecated);
+            if let Some(marks) = &field.marks {
+                marks.of_set(&value, &mut |mark| walk.notice(mark));
             }
             seen.push(field);
             // The seeds produce values of the field's type. If one does not, that is an error, not a panic.
@@ -127,10 +125,24 @@ fn fill<'de, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Records an unknown field, unless the options accept it.
-pub(super) fn unknown_field(schema: &Message, name: String, context: Context<'_>) {
+/// Reports the marks of a message of which the fields `seen` were read.
+fn unset_marks(seen: &[&'static Field], schema: &'static Message, walk: &Walk) {
+    let is_set = |number| seen.iter().any(|field| field.number == number);
+    schema.unset_marks(is_set, &mut |field, mark| {
+        walk.notice_field(field.map(Step::Field), mark);
+    });
+}
+
+/// Records an unknown field: an error, or a notice if the options accept it.
+pub(super) fn unknown_field(schema: &'static Message, name: String, context: Context<'_>) {
     if context.options.allow_unknown_fields {
-        return;
+        let about = About::UnknownField {
+            field: name.clone(),
+            message: schema.full_name(),
+            // Text has no number for it.
+            is_kept: false,
+        };
+        return context.walk.notice_field(Some(Step::Unknown(name)), about);
     }
     let message = schema.full_name().to_owned();
     let reason = Reason::UnknownField {
@@ -350,9 +362,15 @@ impl<'de> Visitor<'de> for AnyVisitor<'_> {
         let Some((schema, inner)) = typed(map, self.context)? else {
             return Ok(any);
         };
+        let is_v2 = schema.api == ApiVersion::V2;
         let Ok((schema, inner)) = canonical::to_current(schema, inner, walk) else {
             return Ok(any);
         };
+        if schema.is_typed_struct {
+            inspector::typed_struct(&inner, &mut walk.path(), walk);
+        } else if is_v2 {
+            inspector::marks(schema, &inner, &mut walk.path(), walk);
+        }
         validate::check(
             schema,
             &inner,
@@ -418,6 +436,7 @@ pub(super) fn typed_rest<'de, A: MapAccess<'de>>(
     let early = MapDeserializer::new(early.into_iter());
     fill(&mut message, schema, early, context, &mut seen)?;
     fill(&mut message, schema, map, context, &mut seen)?;
+    unset_marks(&seen, schema, context.walk);
     Ok(message)
 }
 

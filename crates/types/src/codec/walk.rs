@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use serde::de;
 
+use super::notice::{About, Notice};
 use super::resource::{Draft, Options};
 use crate::ResourceType;
 use crate::depth::{MAX_DEPTH, TooDeep};
@@ -11,8 +12,10 @@ use crate::error::Reason;
 use crate::name::canonical;
 use crate::path::{FieldPath, Step};
 
-/// Findings beyond this number are not reported: a document can repeat one error a million times.
+/// Errors beyond this number are not reported: a document can repeat one error a million times.
 const MAX_FINDINGS: usize = 100;
+/// Accepted unknown fields of a resource beyond this number are not reported.
+const MAX_UNKNOWN: usize = 100;
 
 /// The walk through a document, and how strictly it is read. All deserialization seeds carry it.
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +30,25 @@ pub(super) struct Walk {
     path: RefCell<FieldPath>,
     depth: Cell<usize>,
     findings: RefCell<Vec<Finding>>,
+    /// Notices since the last resource.
+    notices: RefCell<Vec<Notice>>,
     /// Reason for which this crate stopped the parser; `None` while it did not.
     stopped: RefCell<Option<Reason>>,
 }
 
-/// A finding at a field path. Its line and column are not known yet.
+/// The result of a walk.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) findings: Vec<Finding>,
+    /// Notices that are about no resource.
+    pub(super) notices: Vec<Notice>,
+    /// Path at which reading stopped.
+    pub(super) path: FieldPath,
+    /// Reason if this crate stopped the parser.
+    pub(super) stopped: Option<Reason>,
+}
+
+/// An error at a field path. Its line and column are not known yet.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) path: FieldPath,
@@ -91,6 +108,43 @@ impl Walk {
         }
     }
 
+    /// Records a notice at the current path.
+    pub(super) fn notice(&self, about: impl Into<About>) {
+        self.notice_with(about.into(), || self.path());
+    }
+
+    /// Records a notice about a field of the current message, or about the message itself.
+    pub(super) fn notice_field(&self, step: Option<Step>, about: impl Into<About>) {
+        self.notice_with(about.into(), || {
+            let mut path = self.path();
+            step.into_iter().for_each(|step| path.push(step));
+            path
+        });
+    }
+
+    /// Records a notice at another path, which is copied only for the first use.
+    pub(super) fn notice_with(&self, about: About, path: impl FnOnce() -> FieldPath) {
+        let mut notices = self.notices.borrow_mut();
+        if let Some(known) = notices.iter_mut().find(|notice| notice.about == about) {
+            known.count += 1;
+            return;
+        }
+        // The API has some hundred marked elements, but a document can invent any number of fields.
+        if matches!(about, About::UnknownField { .. }) && notices.len() >= MAX_UNKNOWN {
+            return;
+        }
+        notices.push(Notice {
+            about,
+            path: path(),
+            count: 1,
+        });
+    }
+
+    /// Takes the notices since the last resource, which has been read.
+    pub(super) fn take_notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut *self.notices.borrow_mut())
+    }
+
     /// Returns the error that ends the reading here.
     pub(super) fn stop<E: de::Error>(&self, reason: Reason) -> E {
         let error = E::custom(&reason);
@@ -126,12 +180,12 @@ impl Walk {
         }
     }
 
-    /// Returns all findings, the path at which reading stopped, and the reason if this crate stopped it.
-    pub(super) fn finish(self) -> (Vec<Finding>, FieldPath, Option<Reason>) {
-        (
-            self.findings.into_inner(),
-            self.path.into_inner(),
-            self.stopped.into_inner(),
-        )
+    pub(super) fn finish(self) -> Walked {
+        Walked {
+            findings: self.findings.into_inner(),
+            notices: self.notices.into_inner(),
+            path: self.path.into_inner(),
+            stopped: self.stopped.into_inner(),
+        }
     }
 }

@@ -212,7 +212,11 @@ fn s71_deprecated_fields_are_warnings() {
     let warnings: Vec<String> = loaded[1].warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
-        ["test:7:3: warning: [1].http2_protocol_options: deprecated field"]
+        [
+            "test:7:3: warning: [1].http2_protocol_options: deprecated field \
+             envoy.config.cluster.v3.Cluster.http2_protocol_options: use \
+             envoy.extensions.upstreams.http.v3.HttpProtocolOptions.ExplicitHttpConfig.http2_protocol_options"
+        ]
     );
     assert_eq!(loaded[1].warnings[0].resource.as_deref(), Some("two"));
 }

@@ -8,6 +8,7 @@ mod depth;
 mod descriptors;
 mod documents;
 mod fuzzed;
+mod lifecycle;
 mod limits;
 mod messages;
 mod references;

@@ -43,7 +43,7 @@ pub(super) struct AuditArgs {
 }
 
 #[derive(Debug, clap::Args)]
-struct ScheduleArgs {
+pub(in crate::commands) struct ScheduleArgs {
     /// Schedule of the deprecation clock
     #[arg(long, value_enum, default_value_t)]
     schedule: ScheduleName,
@@ -61,7 +61,7 @@ enum ScheduleName {
 }
 
 impl ScheduleArgs {
-    fn schedule(&self) -> Schedule {
+    pub(in crate::commands) fn schedule(&self) -> Schedule {
         match self.schedule {
             ScheduleName::Policy => Schedule::Policy,
             ScheduleName::Releases => Schedule::Releases,

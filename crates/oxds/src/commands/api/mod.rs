@@ -18,6 +18,9 @@ mod version;
 
 use clap::Subcommand;
 
+pub(super) use clock::ScheduleArgs;
+pub(super) use today::today;
+
 use crate::exit::{Exit, Failure};
 
 const EXAMPLES: &str = "\

@@ -18,6 +18,7 @@ use crate::discovery::{Client, ClientCursor, Context};
 use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
 use crate::store::{Finding, Health};
+pub(super) use node::user_agent;
 use node::{NodeStatus, seconds};
 use query::Position;
 pub(super) use query::StatusQuery;
@@ -123,6 +124,7 @@ struct StoreFinding {
     resource: Option<String>,
     path: String,
     rule: &'static str,
+    element: Option<String>,
     message: String,
 }
 
@@ -307,6 +309,7 @@ impl From<&Finding> for StoreFinding {
             resource: finding.resource.clone(),
             path: finding.path.clone(),
             rule: finding.rule,
+            element: finding.element.clone(),
             message: finding.message.clone(),
         }
     }

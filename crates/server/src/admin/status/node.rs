@@ -205,7 +205,7 @@ fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> Reject
 }
 
 /// Returns the name and version of the client, like `envoy 1.40.0`. A client may send the version as text or as numbers.
-fn user_agent(node: &Node) -> String {
+pub(crate) fn user_agent(node: &Node) -> String {
     use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
     let version = match &node.user_agent_version_type {
         Some(UserAgentVersionType::UserAgentVersion(version)) => version.clone(),

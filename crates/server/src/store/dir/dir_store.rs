@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use oxds_types::lifecycle::Policy;
 use tokio::sync::mpsc;
 
 use super::STORE;
@@ -55,6 +56,7 @@ pub fn load(path: &Path, options: &Options) -> Result<Report, Error> {
         files: folder.files(),
         findings: update.findings,
         more_findings: update.more_findings,
+        deprecated_uses: update.deprecated_uses,
         took: started.elapsed(),
         of_all_nodes,
     })
@@ -92,6 +94,19 @@ impl Reload {
     pub fn reload(&self) {
         // Nothing is left to do if the store was dropped.
         let _ = self.0.send(Message::Reload);
+    }
+}
+
+/// A handle that sets the policy of a folder store for deprecated elements.
+#[derive(Debug, Clone)]
+pub struct SetPolicy(Sender<Message>);
+
+impl SetPolicy {
+    /// Sets the policy. The store soon reads the files again that it decides about differently, and no others. Does not wait
+    /// for it.
+    pub fn set(&self, policy: Policy) {
+        // Nothing is left to do if the store was dropped.
+        let _ = self.0.send(Message::Policy(Box::new(policy)));
     }
 }
 
@@ -149,6 +164,12 @@ impl DirStore {
     #[must_use]
     pub fn reload(&self) -> Reload {
         Reload(self.inbox.clone())
+    }
+
+    /// Returns a handle that sets the policy for deprecated elements, which is that of the options before.
+    #[must_use]
+    pub fn policy(&self) -> SetPolicy {
+        SetPolicy(self.inbox.clone())
     }
 }
 

@@ -32,6 +32,7 @@ use super::watches::Watches;
 use crate::store::documents::{Document, DocumentId, DocumentOptions, Documents, Edits};
 use crate::store::finding::Finding;
 use crate::store::update::Update;
+use crate::store::uses::DeprecatedUses;
 
 /// The time between two walks over all files. Some file systems report nothing (network mounts, targets of links that
 /// lie outside of the folder), so a walk finds what was missed.
@@ -94,6 +95,7 @@ struct Watched {
 struct Published {
     loaded: bool,
     findings: Vec<Finding>,
+    deprecated_uses: DeprecatedUses,
     /// Findings of the latest walk.
     walk: Vec<Finding>,
     waiting: Vec<Finding>,
@@ -207,6 +209,10 @@ impl Folder {
             Message::Reload => self
                 .changes
                 .add(Pending::of(Dirty::Everything), Instant::now()),
+            Message::Policy(policy) => {
+                let changed = self.documents.set_policy(*policy);
+                self.begin(changed, Vec::new(), false);
+            }
             // What it is can be seen by a walk only, and there is no pause to wait for.
             Message::FolderChanged => self.walk(false),
             Message::Walked { walk, scan } => match self.walks.ended(walk, scan) {
@@ -454,11 +460,15 @@ impl Folder {
             || batch.forced
             || !update.changes.is_empty()
             || !update.groups.is_empty()
-            || update.findings != self.published.findings;
+            || update.findings != self.published.findings
+            || !update
+                .deprecated_uses
+                .is_same(&self.published.deprecated_uses);
         if !is_new {
             return true;
         }
         self.published.findings.clone_from(&update.findings);
+        self.published.deprecated_uses = update.deprecated_uses.clone();
         update.origin.store = super::STORE.into();
         update.took = batch.began.elapsed();
         (self.sink)(update)

@@ -1,6 +1,7 @@
 //! Messages to the thread of a folder.
 
 use oxds_types::file::Stamp;
+use oxds_types::lifecycle::Policy;
 
 use super::scan::Scan;
 use crate::store::documents::{Document, DocumentId};
@@ -12,6 +13,8 @@ pub(super) enum Message {
     Events,
     /// All files must be read again.
     Reload,
+    /// Deprecated elements must be decided about by this policy.
+    Policy(Box<Policy>),
     /// The name of the folder leads to another folder, or to none.
     FolderChanged,
     /// A walk ended.

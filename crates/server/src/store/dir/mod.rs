@@ -34,7 +34,7 @@ mod tests;
 mod walks;
 mod watches;
 
-pub use dir_store::{DirStore, Reload, load};
+pub use dir_store::{DirStore, Reload, SetPolicy, load};
 pub use options::{Error, Options, Progress, Report};
 
 /// The name of this store in [`Origin::store`](super::Origin::store).

@@ -9,6 +9,7 @@ use oxds_core::snapshot::Resource;
 use oxds_types::codec;
 
 use crate::store::finding::{Finding, FindingCounts, Severity};
+use crate::store::uses::DeprecatedUses;
 
 /// How a folder is read.
 #[derive(Clone)]
@@ -84,6 +85,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Errors and warnings beyond those in `findings`.
     pub more_findings: FindingCounts,
+    /// Uses of deprecated elements.
+    pub deprecated_uses: DeprecatedUses,
     /// How long the load took.
     pub took: Duration,
     /// The number of resources for all nodes, which come first.

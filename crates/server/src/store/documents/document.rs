@@ -3,14 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use oxds_core::group::NodeMatcher;
 use oxds_core::snapshot::{Resource, ResourceKey};
 use oxds_types::codec::{self, Format, LoadedResource};
 use oxds_types::error::Reason;
+use oxds_types::lifecycle::Policy;
 use oxds_types::{Error, Position};
 
 use super::group;
 use crate::store::finding::{Finding, FindingCounts, Severity};
+use crate::store::uses::{NoticeCounts, PlacedUse};
 
 /// The id of a document: the path of a file or the key of a value, as the operator knows it.
 pub type DocumentId = Arc<Path>;
@@ -51,6 +54,9 @@ pub struct Document {
     pub(super) content: DocumentContent,
     /// Findings that are only counted.
     pub(super) more_findings: FindingCounts,
+    /// Uses of deprecated elements.
+    pub(super) uses: Vec<PlacedUse>,
+    pub(super) notices: NoticeCounts,
 }
 
 /// The content of a document.
@@ -79,6 +85,8 @@ impl Document {
             id: id.into(),
             content: DocumentContent::Invalid(vec![finding]),
             more_findings: FindingCounts::default(),
+            uses: Vec::new(),
+            notices: NoticeCounts::default(),
         }
     }
 
@@ -99,15 +107,26 @@ impl Document {
 #[derive(Debug)]
 pub struct DocumentDecoder {
     root: PathBuf,
-    options: codec::Options,
+    /// Replaced when the policy changes. Decoding threads keep the one that they began with.
+    options: ArcSwap<codec::Options>,
 }
 
 impl DocumentDecoder {
     pub(super) fn new(root: &Path, options: codec::Options) -> Self {
         Self {
             root: root.into(),
-            options,
+            options: ArcSwap::from_pointee(options),
         }
+    }
+
+    pub(super) fn policy(&self) -> Policy {
+        self.options.load().policy.clone()
+    }
+
+    pub(super) fn set_policy(&self, policy: Policy) {
+        let mut options = codec::Options::clone(&self.options.load());
+        options.policy = policy;
+        self.options.store(Arc::new(options));
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -117,19 +136,20 @@ impl DocumentDecoder {
     /// Returns the largest size in bytes that a document may have.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
-        self.options.max_bytes
+        self.options.load().max_bytes
     }
 
     /// Decodes and checks one document. Errors become findings of the document.
     #[must_use]
     pub fn decode(&self, id: impl Into<DocumentId>, bytes: &[u8]) -> Document {
         let id = id.into();
+        let mut seen = Seen::default();
         let mut content = match group::defined_by(&self.root, &id) {
             Some(name) => group::parse(&id, bytes).map(|matcher| DocumentContent::Group {
                 name,
                 matcher: Box::new(matcher),
             }),
-            None => resources(&id, bytes, &self.options),
+            None => resources(&id, bytes, &self.options.load_full(), &mut seen),
         }
         .unwrap_or_else(DocumentContent::Invalid);
         let more_findings = match &mut content {
@@ -141,8 +161,17 @@ impl DocumentDecoder {
             id,
             content,
             more_findings,
+            uses: seen.uses,
+            notices: seen.notices,
         }
     }
+}
+
+/// The deprecated, unfinished and accepted unknown fields of a document.
+#[derive(Default)]
+struct Seen {
+    uses: Vec<PlacedUse>,
+    notices: NoticeCounts,
 }
 
 /// Cuts the findings of a document, and returns the numbers of those that were removed.
@@ -156,13 +185,18 @@ fn resources(
     id: &Path,
     bytes: &[u8],
     options: &codec::Options,
+    seen: &mut Seen,
 ) -> Result<DocumentContent, Vec<Finding>> {
     let format = Format::from_path(id)
         .ok_or_else(|| vec![Finding::for_file(id, "unreadable", "not a resource file")])?;
     let loaded = codec::decode(id, format, bytes, options).map_err(|errors| {
+        seen.uses = errors.iter().filter_map(PlacedUse::of).collect();
         let findings = errors.iter().map(|error| translate(id, error));
         findings.collect::<Vec<_>>()
     })?;
+    let notices = loaded.iter().flat_map(|resource| &resource.warnings);
+    seen.uses = notices.clone().filter_map(PlacedUse::of).collect();
+    notices.for_each(|warning| seen.notices.add(warning));
     let warnings = loaded
         .iter()
         .flat_map(|resource| &resource.warnings)
@@ -191,6 +225,7 @@ fn translate(id: &Path, error: &Error) -> Finding {
         resource: error.resource.clone(),
         path: error.path.clone(),
         rule: rule(&error.reason),
+        element: element(&error.reason),
         message: error.reason.to_string(),
         snippet: error.snippet().map(str::to_owned),
     }
@@ -206,7 +241,18 @@ fn rule(reason: &Reason) -> &'static str {
         Reason::UnknownType(_) => "unknown-type",
         Reason::NoName(_) => "no-name",
         Reason::Rule { .. } => "rule",
-        Reason::Deprecated => "deprecated",
+        Reason::Deprecated(_) => "deprecated",
+        Reason::WorkInProgress(_) => "work-in-progress",
+        Reason::AcceptedField { .. } => "unknown-field",
         _ => "other",
+    }
+}
+
+fn element(reason: &Reason) -> Option<String> {
+    match reason {
+        Reason::Deprecated(used) => Some(used.element.name().to_owned()),
+        Reason::WorkInProgress(mark) => Some(mark.element().to_owned()),
+        Reason::AcceptedField { field, message, .. } => Some(format!("{message}.{field}")),
+        _ => None,
     }
 }

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use oxds_core::group::{Definition, NodeMatcher};
 use oxds_core::snapshot::ResourceKey;
 use oxds_types::codec;
+use oxds_types::lifecycle::Policy;
 
 use super::changes::ScopedChanges;
 use super::conflicts::{Candidates, Resolution, resolve};
@@ -38,6 +39,7 @@ use super::state::{Candidate, DocumentState, States};
 use super::strict;
 use crate::store::finding::{Finding, FindingCounts, Severity};
 use crate::store::update::{Origin, Update};
+use crate::store::uses::{DeprecatedUses, NoticeCounts, PlacedUse};
 
 /// How documents are decoded and checked.
 #[derive(Debug, Clone)]
@@ -102,6 +104,9 @@ pub struct Documents {
     referrers: Referrers,
     /// Findings about the source itself.
     source: Vec<Finding>,
+    deprecated_uses: DeprecatedUses,
+    /// Numbers of the documents that the current edits have.
+    notices: NoticeCounts,
 }
 
 impl Documents {
@@ -117,6 +122,8 @@ impl Documents {
             ownership: Ownership::default(),
             referrers: Referrers::default(),
             source: Vec::new(),
+            deprecated_uses: DeprecatedUses::default(),
+            notices: NoticeCounts::default(),
         }
     }
 
@@ -139,6 +146,22 @@ impl Documents {
     /// later update.
     pub fn set_source_findings(&mut self, findings: Vec<Finding>) {
         self.source = findings;
+    }
+
+    /// Replaces the policy for deprecated elements. Returns the documents that may be decided about differently now: decode and
+    /// [put](Edits::put) them again.
+    #[must_use]
+    pub fn set_policy(&mut self, policy: Policy) -> Vec<DocumentId> {
+        let before = self.decoder.policy();
+        self.decoder.set_policy(policy.clone());
+        if !before.has_same_clock(&policy) || policy.clock().has_announced() {
+            // Elements that are only announced leave no trace in a document.
+            return self.states.ids().cloned().collect();
+        }
+        let differs = |one: &PlacedUse| policy.decide(one.used.element) != one.used.decision;
+        let documents = self.deprecated_uses.documents();
+        let documents = documents.filter(|(_, uses)| uses.iter().any(differs));
+        documents.map(|(id, _)| Arc::clone(id)).collect()
     }
 
     /// Returns, for each of these new contents, the number of served resources that neither it nor another of them has. A
@@ -212,6 +235,8 @@ impl Documents {
         self.check_references(accepted, &changes);
         let (findings, more_findings) = self.findings();
         Update {
+            deprecated_uses: self.deprecated_uses.clone(),
+            notices: std::mem::take(&mut self.notices),
             findings,
             more_findings,
             changes: changes.root,
@@ -225,6 +250,7 @@ impl Documents {
         if !self.states.contains(id) {
             return;
         }
+        self.deprecated_uses.set(id, Vec::new());
         self.states.update(id, |state| {
             *state = DocumentState {
                 served: std::mem::take(&mut state.served),
@@ -244,7 +270,15 @@ impl Documents {
             id,
             content,
             more_findings,
+            uses,
+            notices,
         } = document;
+        self.notices += notices;
+        // The uses of the last valid content stay while the file has other errors.
+        let is_other_error = matches!(content, DocumentContent::Invalid(_)) && uses.is_empty();
+        if !is_other_error {
+            self.deprecated_uses.set(&id, uses);
+        }
         let served = self.states.served(&id).len();
         let (candidate, findings) = match content {
             DocumentContent::Resources { blank: true, .. } if served > 0 && !self.allow_empty => {

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oxds_core::group::Definition;
+use oxds_types::lifecycle::{Clock, Policy};
+use oxds_types::runtime::{Layer, Snapshot, Source};
 
 use super::{Document, DocumentOptions, Documents, Edits};
 use crate::store::{Finding, Severity, Update};
@@ -269,4 +271,76 @@ fn b2_refused_removal_does_not_refuse_others() {
         "no resources are left: {:?}",
         update.findings
     );
+}
+
+/// A cluster with a deprecated field.
+fn deprecated(name: &str) -> String {
+    format!("{}http2_protocol_options: {{}}\n", cluster(name))
+}
+
+fn runtime(key: &str, value: bool) -> Snapshot {
+    let layer = Layer::new("test", Source::Static).with(key, value).unwrap();
+    Snapshot::from_layers(vec![layer])
+}
+
+const HTTP2_KEY: &str =
+    "envoy.deprecated_features:envoy.config.cluster.v3.Cluster.http2_protocol_options";
+
+/// Given files with and without a deprecated field, when a runtime key disallows it and allows it again, then the file that
+/// has it is read again, and no other one. While it is disallowed, its last content stays served.
+#[test]
+fn v45_runtime_change_concerns_only_files_with_the_field() {
+    let mut documents = Fixture::new();
+    let update = documents.put(&[("a.yaml", &cluster("a")), ("b.yaml", &deprecated("b"))]);
+    assert_eq!(update.notices.deprecated, 1);
+    assert_eq!(rules(&update), [("b.yaml", "deprecated")]);
+
+    let id: Arc<Path> = Path::new("/shop/b.yaml").into();
+    let policy = Policy::new(runtime(HTTP2_KEY, false), Clock::default());
+    assert_eq!(documents.0.set_policy(policy.clone()), [Arc::clone(&id)]);
+    let update = documents.put(&[("b.yaml", &deprecated("b"))]);
+    assert!(update.changes.is_empty(), "the last content stays served");
+    assert_eq!(update.findings[0].severity, Severity::Error);
+    assert_eq!(update.notices.deprecated, 0, "a refused use is not counted");
+
+    assert!(documents.0.set_policy(policy).is_empty(), "nothing changed");
+    assert_eq!(documents.0.set_policy(Policy::default()), [id]);
+    let update = documents.put(&[("b.yaml", &deprecated("b"))]);
+    assert_eq!(update.findings[0].severity, Severity::Warning);
+
+    let update = documents.put(&[("b.yaml", &cluster("b"))]);
+    assert!(update.deprecated_uses.is_empty());
+    assert!(
+        documents
+            .0
+            .set_policy(Policy::new(runtime(HTTP2_KEY, false), Clock::default()))
+            .is_empty()
+    );
+}
+
+/// Given a file that uses a deprecated field, when it gets a syntax error, then its uses stay in the fleet view as its last
+/// content stays served; when it is deleted, they leave.
+#[test]
+fn v44_uses_follow_the_served_content() {
+    let mut documents = Fixture::new();
+    documents.put(&[("a.yaml", &deprecated("a"))]);
+    let update = documents.put(&[("a.yaml", "name: [")]);
+    assert_eq!(update.deprecated_uses.documents().count(), 1);
+    let update = documents.delete("a.yaml");
+    assert!(update.deprecated_uses.is_empty());
+}
+
+/// Given a file that uses one deprecated field in many resources, then it has one log line.
+#[test]
+fn v44_log_has_one_line_per_field_and_file() {
+    let mut documents = Fixture::new();
+    let many: String = ["a", "b", "c"]
+        .iter()
+        .map(|name| format!("---\n{}", deprecated(name)))
+        .collect();
+    let update = documents.put(&[("a.yaml", &many), ("b.yaml", &deprecated("d"))]);
+    assert_eq!(update.findings.len(), 4);
+    let keys: std::collections::BTreeSet<_> =
+        update.findings.iter().map(Finding::log_key).collect();
+    assert_eq!(keys.len(), 2, "{keys:?}");
 }
