@@ -162,6 +162,8 @@ impl ControlPlane {
             false => None,
         };
         page.map(|page| page.body)
+    }
+
     /// Fetches a page of `oxds serve`.
     ///
     /// # Errors

@@ -244,6 +244,29 @@ fn v61_deprecated_field_leaves_a_running_fleet_by_phases() {
         .expect(0, &["no deprecated fields in use"]);
 }
 
+/// Given a server whose file is refused, when a request to the admin endpoint allows its field, then the file is served, without
+/// a restart or a change of the file.
+#[test]
+fn v45_runtime_change_serves_a_refused_file() {
+    let dir = folder(&[("r.yaml", &disallowed())]);
+    let arguments = [
+        "serve",
+        "--grpc",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+        "--runtime-admin",
+    ];
+    let server = Serve::of(command(arguments).arg(dir.path()));
+    server.shows("/deprecations.json", "\"verdict\":\"disallowed\"");
+    let key = format!("envoy.deprecated_features:{HARD}");
+    let answer = server.post(&format!("/runtime_modify?{key}=true"), "", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    server.shows("/deprecations.json", "\"verdict\":\"overridden\"");
+    server.shows("/metrics", "oxds_resources{kind=\"rds\"} 1");
+    server.shows("/runtime", "deprecated fields");
+}
+
 #[test]
 fn v45_deprecations_of_a_folder_have_places_and_exit_codes() {
     let dir = folder(&[("a.yaml", &deprecated("a")), ("r.yaml", &disallowed())]);
