@@ -211,7 +211,9 @@ impl Folder {
                 .add(Pending::of(Dirty::Everything), Instant::now()),
             Message::Policy(policy) => {
                 let changed = self.documents.set_policy(*policy);
-                self.begin(changed, Vec::new(), false);
+                if !changed.is_empty() {
+                    self.begin(changed, Vec::new(), false);
+                }
             }
             // What it is can be seen by a walk only, and there is no pause to wait for.
             Message::FolderChanged => self.walk(false),
