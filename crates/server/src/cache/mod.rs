@@ -22,12 +22,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use oxds_core::group::{GroupUpdate, Groups, Membership, NodeMatcher};
+use oxds_core::group::{Definition, GroupUpdate, Groups, Membership, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use index::{Index, Wakeups};
 use nodes::NodeRegistry;
@@ -168,6 +169,7 @@ impl Cache {
         let mut grouped = self.grouped();
         let before = self.0.root.snapshot();
         let (changes, updates) = next(&before, &grouped.groups);
+        updates.iter().for_each(warn_of_user_agent);
         let (root, changed) = match changes {
             Some(changes) => self.0.root.apply(changes),
             None => (Arc::clone(&before), Vec::new()),
@@ -316,6 +318,17 @@ impl Cache {
             .grouped
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Warns of a group whose nodes are selected by their user agent (V-51).
+fn warn_of_user_agent(update: &GroupUpdate) {
+    let Definition::Set(matcher) = &update.definition else {
+        return;
+    };
+    if let Some(pattern) = &matcher.user_agent {
+        let pattern = pattern.to_string();
+        warn!(group = %update.name, %pattern, "group matches by user agent, which does not say what a client supports: use its features, extensions or versions");
     }
 }
 
