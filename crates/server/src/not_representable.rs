@@ -1,4 +1,5 @@
-//! Resources that API v2 cannot express: they are served to v3 clients only, and reported (S-63).
+//! Resources that API v2 cannot express: they are served to v3 clients only, and reported (S-63). The same for older majors of
+//! resource types of one's own (V-54).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,18 +42,18 @@ impl NotRepresentableLog {
     }
 }
 
-/// A resource that v2 cannot express.
+/// A resource that v2, or an older major, cannot express.
 #[derive(Debug)]
 pub(crate) struct NotRepresentableResource {
     /// The group that has the resource, unless it is for all nodes.
     pub(crate) group: Option<Arc<str>>,
     pub(crate) resource_type: ResourceType,
     pub(crate) name: Arc<str>,
-    /// The field paths that v2 lacks.
+    /// The field paths that the other version lacks.
     pub(crate) reasons: Vec<String>,
 }
 
-/// Returns the resources that v2 cannot express and that connected clients could see, each once.
+/// Returns the resources that v2 or an older major cannot express and that connected clients could see, each once.
 pub(crate) fn all(cache: &Cache) -> Vec<NotRepresentableResource> {
     let mut known = HashSet::new();
     let mut all = Vec::new();
@@ -80,6 +81,15 @@ pub(crate) fn all(cache: &Cache) -> Vec<NotRepresentableResource> {
             }
         }
     }
+    let of_majors = cache.majors().not_representable().into_iter();
+    all.extend(of_majors.map(
+        |((resource_type, name), reasons)| NotRepresentableResource {
+            group: None,
+            resource_type,
+            name,
+            reasons: reasons.to_vec(),
+        },
+    ));
     all
 }
 

@@ -26,7 +26,6 @@ mod client_log;
 mod client_metrics;
 mod client_raw;
 mod client_reconnect;
-mod client_runtime;
 mod client_spiffe;
 mod client_stream;
 mod client_tls;

@@ -12,7 +12,6 @@ mod http;
 mod lifecycle;
 mod lint;
 mod packages;
-mod replacement;
 pub mod validation;
 pub mod versions;
 mod young;

@@ -13,24 +13,26 @@
 //! snapshot of the root view and the resources of the groups.
 
 mod index;
+mod majors;
 mod nodes;
 mod notifier;
 mod view;
 mod watchers;
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use oxds_core::group::{Definition, GroupUpdate, Groups, Membership, NodeMatcher};
+use oxds_core::group::{GroupUpdate, Groups, Membership, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use index::{Index, Wakeups};
+pub use majors::{Majors, MajorsError};
 use nodes::NodeRegistry;
 pub(crate) use notifier::ChangeNotifier;
 pub(crate) use view::{View, Watcher};
@@ -67,6 +69,7 @@ struct CacheState {
     /// Cancelled by the first load.
     loaded: CancellationToken,
     notifier: Arc<ChangeNotifier>,
+    majors: Majors,
 }
 
 /// Groups, and the views of nodes in groups.
@@ -86,6 +89,13 @@ impl Cache {
     /// Returns such a cache with other limits than the default ones.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
+        Self::with_majors(limits, Majors::default())
+    }
+
+    /// Returns such a cache that also serves the older majors of resource types (V-54). Each change is translated and
+    /// encoded once per major.
+    #[must_use]
+    pub fn with_majors(limits: Limits, majors: Majors) -> Self {
         let wakeups = Arc::new(Wakeups::default());
         let subscriptions = Arc::new(Notify::new());
         let index = Index::new(Arc::clone(&wakeups), Arc::clone(&subscriptions));
@@ -98,6 +108,7 @@ impl Cache {
             memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
             notifier: Arc::default(),
+            majors,
         }))
     }
 
@@ -168,8 +179,11 @@ impl Cache {
     ) -> Arc<Snapshot> {
         let mut grouped = self.grouped();
         let before = self.0.root.snapshot();
-        let (changes, updates) = next(&before, &grouped.groups);
-        updates.iter().for_each(warn_of_user_agent);
+        let (changes, mut updates) = next(&before, &grouped.groups);
+        let changes = changes.map(|changes| self.0.majors.expand(changes));
+        for update in &mut updates {
+            update.changes = self.0.majors.expand(mem::take(&mut update.changes));
+        }
         let (root, changed) = match changes {
             Some(changes) => self.0.root.apply(changes),
             None => (Arc::clone(&before), Vec::new()),
@@ -286,6 +300,11 @@ impl Cache {
             .collect()
     }
 
+    /// Returns the older majors of resource types.
+    pub(crate) fn majors(&self) -> &Majors {
+        &self.0.majors
+    }
+
     /// Returns the notifier of all changes that the status shows.
     pub(crate) fn notifier(&self) -> &Arc<ChangeNotifier> {
         &self.0.notifier
@@ -318,17 +337,6 @@ impl Cache {
             .grouped
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Warns of a group whose nodes are selected by their user agent (V-51).
-fn warn_of_user_agent(update: &GroupUpdate) {
-    let Definition::Set(matcher) = &update.definition else {
-        return;
-    };
-    if let Some(pattern) = &matcher.user_agent {
-        let pattern = pattern.to_string();
-        warn!(group = %update.name, %pattern, "group matches by user agent, which does not say what a client supports: use its features, extensions or versions");
     }
 }
 

@@ -18,6 +18,7 @@ mod hooks;
 mod hostile;
 mod library;
 mod load;
+mod majors;
 mod make_before_break;
 mod memory;
 mod on_nack;

@@ -79,13 +79,8 @@ pub(super) fn read_text(text: &str, context: Context<'_>) -> ReadResult {
     .map_err(|reason| (reason, None))
 }
 
-/// Returns the message type of a file of resources: a response, unless the text says otherwise.
+/// Returns the message type of a file: from its `proto-message` comment, or else from how the text begins.
 fn text_message(text: &str) -> &str {
-    declared_message(text).unwrap_or(RESPONSE)
-}
-
-/// Returns the message type of a file: from its `proto-message` comment, or an `Any` if the text begins like one.
-pub(super) fn declared_message(text: &str) -> Option<&str> {
     let comments = text
         .lines()
         .map(str::trim_start)
@@ -95,14 +90,18 @@ pub(super) fn declared_message(text: &str) -> Option<&str> {
             .trim_start_matches(['#', ' '])
             .strip_prefix("proto-message:")
         {
-            return Some(name.trim());
+            return name.trim();
         }
     }
     let first = text
         .lines()
         .map(str::trim_start)
         .find(|line| !line.is_empty() && !line.starts_with('#'));
-    first.filter(|line| line.starts_with('[')).map(|_| ANY)
+    if first.is_some_and(|line| line.starts_with('[')) {
+        ANY
+    } else {
+        RESPONSE
+    }
 }
 
 /// Returns whether the text has an `Any` of a type that only v2 has: `[type.googleapis.com/…] { … }`.
@@ -334,10 +333,7 @@ fn checked(
     draft.noticed(walk.take_notices())
 }
 
-pub(super) fn position(
-    error: &prost_reflect::text_format::ParseError,
-    text: &str,
-) -> Option<Position> {
+fn position(error: &prost_reflect::text_format::ParseError, text: &str) -> Option<Position> {
     let offset = error.labels()?.next()?.offset();
     text.get(..offset).map(error::end_of)
 }

@@ -42,7 +42,6 @@ mod plan;
 mod report;
 mod rewrite;
 mod structs;
-mod stubs;
 mod translator;
 mod unknown;
 
