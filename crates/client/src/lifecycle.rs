@@ -283,4 +283,44 @@ mod tests {
             "{rejected}"
         );
     }
+
+    /// Given a file source with a disallowed field: without checks it is used, as from every source; with checks it is refused
+    /// with its key, until the policy allows it.
+    #[cfg(feature = "file")]
+    #[tokio::test]
+    async fn v45_file_source_leaves_the_decision_to_the_check() {
+        use crate::source::File;
+        use crate::{Bootstrap, Options, Update, XdsClient};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cds.yaml");
+        let text = "resources:
+- '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+  name: a
+  eds_cluster_config: { eds_config: { api_config_source: { transport_api_version: V3 } } }
+";
+        std::fs::write(&path, text).unwrap();
+        let source = crate::Source::from(File::new(&path));
+        let first = async |resource_check| {
+            let bootstrap = Bootstrap::without_servers().node_id("me").build().unwrap();
+            let options = Options {
+                resource_check,
+                ..Options::default()
+            };
+            let client = XdsClient::with_options(bootstrap.into(), options);
+            let watch = client.watch_raw_from(&source, ResourceType::CLUSTER, "a");
+            watch.unwrap().next().await.unwrap()
+        };
+        assert!(matches!(first(None).await, Update::Changed(Ok(_))));
+        let checks = FieldChecks::new(UnknownFields::Warn);
+        let Update::Changed(Err(error)) = first(Some(checks.resource_check())).await else {
+            panic!("a disallowed field was accepted");
+        };
+        assert!(
+            error.to_string().contains("envoy.deprecated_features:"),
+            "{error}"
+        );
+        checks.set_policy(Policy::undecided());
+        let allowed = first(Some(checks.resource_check())).await;
+        assert!(matches!(allowed, Update::Changed(Ok(_))), "{allowed:?}");
+    }
 }

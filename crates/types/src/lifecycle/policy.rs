@@ -18,6 +18,7 @@ const FAIL_ON_ANY: &str = "envoy.features.fail_on_any_deprecated_feature";
 pub struct Policy {
     runtime: Snapshot,
     clock: Clock,
+    disallows_nothing: bool,
 }
 
 /// Decision about the use of a deprecated element.
@@ -56,19 +57,38 @@ impl Policy {
     /// Creates a policy.
     #[must_use]
     pub fn new(runtime: Snapshot, clock: Clock) -> Self {
-        Self { runtime, clock }
+        Self {
+            runtime,
+            clock,
+            disallows_nothing: false,
+        }
+    }
+
+    /// Returns a policy that disallows nothing, for readers whose resources are checked later: every use is a warning.
+    #[must_use]
+    pub fn undecided() -> Self {
+        Self {
+            disallows_nothing: true,
+            ..Self::default()
+        }
     }
 
     /// Returns the policy with another runtime.
     #[must_use]
     pub fn with_runtime(&self, runtime: Snapshot) -> Self {
-        Self::new(runtime, self.clock.clone())
+        Self {
+            runtime,
+            ..self.clone()
+        }
     }
 
     /// Returns the policy with another clock.
     #[must_use]
     pub fn with_clock(&self, clock: Clock) -> Self {
-        Self::new(self.runtime.clone(), clock)
+        Self {
+            clock,
+            ..self.clone()
+        }
     }
 
     /// Returns the clock.
@@ -105,6 +125,7 @@ impl Policy {
             .or_else(|| self.runtime.flag(ENABLE_ALL))
             .unwrap_or(by_default);
         let verdict = match (by_default, allowed) {
+            _ if self.disallows_nothing => Verdict::Warned,
             (true, true) => Verdict::Warned,
             (false, true) => Verdict::Overridden,
             (false, false) if phase == Phase::Disallowed => Verdict::Disallowed(Cause::Phase),

@@ -121,6 +121,19 @@ fn v45_runtime_keys_decide_in_the_order_of_envoy() {
 }
 
 #[test]
+fn v45_undecided_policy_only_warns() {
+    let runtime = runtime(&[("envoy.features.fail_on_any_deprecated_feature", true)]);
+    let policy = Policy::undecided().with_runtime(runtime);
+    for name in [SOFT, HARD] {
+        assert_eq!(
+            policy.decide(&element(name)).verdict,
+            Verdict::Warned,
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn v43_clock_moves_an_element_through_its_phases() {
     let element = element(SOFT);
     let decide = |phase| {

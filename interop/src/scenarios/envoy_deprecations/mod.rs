@@ -113,17 +113,22 @@ async fn refused_by_oxds(cx: &Context, folder: &Folder) -> Fallible<BTreeMap<Str
     let report = command.kill_on_drop(true).output().await?.stdout;
     let report: Value = serde_json::from_slice(&report)?;
     let findings = report["findings"].as_array().ok_or("no findings")?;
-    let errors = findings
-        .iter()
-        .filter(|finding| finding["severity"] == "error");
-    let file = |finding: &Value| {
-        let file = finding["file"].as_str()?.rsplit('/').next()?;
-        Some(file.split('.').next()?.to_owned())
-    };
-    let text = |finding: &Value| finding["message"].as_str().unwrap_or_default().to_owned();
-    Ok(errors
-        .filter_map(|one| Some((file(one)?, text(one))))
-        .collect())
+    let mut refused = BTreeMap::new();
+    for finding in findings.iter().filter(|one| one["severity"] == "error") {
+        // Or a mistake in a case would pass for an agreement.
+        if !["deprecated", "unknown-field"].contains(&finding["rule"].as_str().unwrap_or_default())
+        {
+            return Err(format!("a case is invalid: {finding}").into());
+        }
+        let file = finding["file"]
+            .as_str()
+            .and_then(|file| file.rsplit('/').next());
+        let name = file
+            .and_then(|file| file.split('.').next())
+            .ok_or("no file")?;
+        refused.insert(name.to_owned(), finding["message"].to_string());
+    }
+    Ok(refused)
 }
 
 /// Returns the names of the clusters and listeners that Envoy has from xDS.

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use oxds_types::codec::{self, Format, LoadedResource};
 use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Resource};
 use oxds_types::file::{self, Stamp};
+use oxds_types::lifecycle::Policy;
 use oxds_types::{Fingerprint, ResourceType};
 use prost::Message as _;
 use tokio::task::JoinHandle;
@@ -44,6 +45,8 @@ impl FileFeed {
         options.max_bytes = options.max_bytes.min(most_bytes);
         // The file may be written for a newer API than this library knows.
         options.allow_unknown_fields = true;
+        // As of every source, the resources are checked when they are received, if the client has such a check.
+        options.policy = Policy::undecided();
         Self {
             file,
             resource_type,
