@@ -113,7 +113,7 @@ pub(super) const CASES: &[Case] = &[
     same(
         "BindConfig.additional_source_addresses",
         Cluster(
-            "upstream_bind_config: { source_address: { address: 127.0.0.1, port_value: 0 }, additional_source_addresses: [{ address: 127.0.0.2, port_value: 0 }] }",
+            "upstream_bind_config: { source_address: { address: 127.0.0.1, port_value: 0 }, additional_source_addresses: [{ address: \"::1\", port_value: 0 }] }",
         ),
     ),
     same(
