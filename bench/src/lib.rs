@@ -26,6 +26,7 @@ mod report;
 mod roles;
 mod rpc;
 mod serve;
+mod translate;
 
 use std::process::ExitCode;
 
@@ -78,6 +79,7 @@ const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["F-1"], load::run),
     (&["F-2"], follow::run),
     (&["V-1"], api::run),
+    (&["V-3"], translate::run),
 ];
 
 fn run(plan: &Plan) -> ExitCode {

@@ -13,6 +13,7 @@
 //! deprecated:
 //! - {element: shop.v2.Order.id, since: 1.20.0, replacement: shop.v2.Order.order_id}
 //! - {element: shop.v2.Order.code, since: 1.20.0, no_replacement: never used}
+//! - {element: shop.v2.Order.cents, since: 1.20.0, replacement: shop.v2.Order.price, translator: src/upgrade.rs}
 //! owners:
 //! - {path: shop/, team: shop-api}
 //! ```
@@ -92,6 +93,8 @@ pub struct Deprecated {
     pub since: String,
     /// Replacement, or why the element has no replacement (V-46).
     pub replacement: Result<String, String>,
+    /// Translation that a person wrote, such as its path, if no rule can fill the replacement.
+    pub translator: Option<String>,
 }
 
 /// Team that reviews changes below a path.
@@ -144,6 +147,7 @@ struct DeprecatedEntry {
     since: String,
     replacement: Option<String>,
     no_replacement: Option<String>,
+    translator: Option<String>,
 }
 
 impl Ledger {
@@ -315,6 +319,7 @@ fn deprecated(entry: DeprecatedEntry) -> Result<Deprecated, String> {
         element: entry.element,
         since: entry.since,
         replacement,
+        translator: entry.translator,
     })
 }
 

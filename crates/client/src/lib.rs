@@ -105,6 +105,7 @@
 //! | target | level | event | fields |
 //! |---|---|---|---|
 //! | `oxds::ads` | error | task panicked, it starts again: a defect, please report it | `panic` |
+//! | | warn | client feature is not registered: servers may not know it | `feature` |
 //! | | warn | server unreachable | `server` |
 //! | | warn | deprecated, work-in-progress or unknown field (feature `lifecycle`), once per field | `resource_type`, `path` |
 //! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |

@@ -1,10 +1,14 @@
 //! Options of a client that the bootstrap does not contain.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
 use oxds_core::ads::Protocol;
 use oxds_core::resource::ResourceCheck;
+
+use oxds_types::identity::SemVer;
+use oxds_types::runtime::{Layer, Snapshot, Value};
 
 use crate::net::transport::Keepalive;
 
@@ -30,6 +34,10 @@ pub struct Options {
     /// Whether resources expire at the end of their TTL: `false` by default, as in gRPC. If `true`, servers learn by a client
     /// feature that they may send TTLs.
     pub resource_ttl: bool,
+    /// Newest versions of the resources that this client accepts, by the full name of the message, which has the major. Servers learn
+    /// them by [`VersionedTypeUrl`](oxds_types::discovery::VersionedTypeUrl)s, which the first request of a type then has, and by a
+    /// client feature (V-50). Default: empty, and nothing is sent.
+    pub api_versions: BTreeMap<String, SemVer>,
     /// Maximum size of a response, in bytes: 1 GiB by default. gRPC's usual 4 MiB are too small for a control plane (C-93);
     /// the limit protects this process from a faulty one. A larger response ends the stream.
     pub max_response_bytes: usize,
@@ -46,8 +54,9 @@ impl Default for Options {
             protocol: Protocol::Sotw,
             resource_timeout: Duration::from_secs(15),
             slow_watcher_timeout: Duration::from_secs(1),
-            data_error_handling: is_true(std::env::var_os(DATA_ERRORS_VARIABLE)),
+            data_error_handling: is_on(&environment()),
             resource_ttl: false,
+            api_versions: BTreeMap::new(),
             max_response_bytes: 1 << 30,
             keepalive: Keepalive::default(),
             resource_check: None,
@@ -55,7 +64,26 @@ impl Default for Options {
     }
 }
 
-/// Returns whether a variable is `true`, in any case; other values mean the default, `false`.
-fn is_true(value: Option<OsString>) -> bool {
-    value.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+impl Options {
+    /// Returns the defaults, with the features of a runtime in place of those of the environment: its keys have the names of the
+    /// variables (V-47).
+    #[must_use]
+    pub fn in_runtime(runtime: &Snapshot) -> Self {
+        Self {
+            data_error_handling: is_on(runtime),
+            ..Self::default()
+        }
+    }
+}
+
+/// Returns the one variable as a runtime.
+fn environment() -> Snapshot {
+    let value = std::env::var_os(DATA_ERRORS_VARIABLE);
+    let variable = value.map(|value| (OsString::from(DATA_ERRORS_VARIABLE), value));
+    Snapshot::from_layers(vec![Layer::environment(variable.into_iter())])
+}
+
+/// Returns whether the key is `true`, in any case; other values mean the default, `false`.
+fn is_on(runtime: &Snapshot) -> bool {
+    runtime.get(DATA_ERRORS_VARIABLE) == Some(&Value::Bool(true))
 }

@@ -70,7 +70,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Args),
+    Serve(Box<serve::Args>),
     Validate(validate::Args),
     Deprecations(Box<deprecations::Args>),
     Bootstrap(bootstrap::Args),
@@ -109,7 +109,7 @@ impl Cli {
         match self.command {
             Command::Serve(args) => {
                 crate::log::start(self.log_format, "info");
-                serve::run(args)
+                serve::run(*args)
             }
             Command::Validate(args) => {
                 crate::log::start(self.log_format, "warn");

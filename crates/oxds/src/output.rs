@@ -26,10 +26,15 @@ impl Output {
 
     /// Writes and flushes, so that a program that reads the output gets it at once.
     pub(crate) fn write(&mut self, text: &str) -> Result<(), Failure> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes bytes, which need not be text, and flushes.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         if self.closed {
             return Ok(());
         }
-        let written = self.stdout.write_all(text.as_bytes());
+        let written = self.stdout.write_all(bytes);
         match written.and_then(|()| self.stdout.flush()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {

@@ -49,6 +49,7 @@
 //! | observe clients, deny their calls, prepare the configuration of a node | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
 //! | authenticate clients by certificates | [`Security`] |
 //! | override settings while the server runs | [`Runtime`], with [`Builder::runtime`] |
+//! | find out what a client supports | [`ClientApi::supports`] |
 //! | read the load reports of clients | [`LoadReports`] |
 //! | serve your own resource types | [`Resource::own`], [`Builder::resource_type`] |
 //!
@@ -103,7 +104,8 @@ pub use oxds_core::group::{Definition, GroupUpdate, Membership, NodeMatcher};
 pub use oxds_core::session::{Config, Request, UnknownTypes};
 pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;
-pub use oxds_types::discovery::Node;
+pub use oxds_types::discovery::{Node, VersionedTypeUrl};
+pub use oxds_types::identity::{ClientApi, FieldCatalogue, Requirement, SemVer, Support};
 pub use oxds_types::runtime::{self as runtime_layers, Runtime};
 pub use oxds_types::translate;
 pub use oxds_types::{Glob, Reference, ResourceType, Version};

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 pub use envoy_types::pb::envoy::config::core::v3::{ControlPlane, Node};
+use envoy_types::pb::envoy::r#type::v3::SemanticVersion;
 pub use envoy_types::pb::google::protobuf::Duration;
 pub use envoy_types::pb::google::rpc::Status;
 
@@ -47,6 +48,21 @@ pub struct DiscoveryRequest {
     /// Error of a NACK. The request is a NACK if and only if this field is present.
     #[prost(message, optional, tag = "6")]
     pub error_detail: Option<Status>,
+    /// Majors of the resource that the client accepts, each with its newest version (V-50). The field is ours: clients with the
+    /// feature [`VERSIONED_TYPE_URLS`](crate::identity::VERSIONED_TYPE_URLS) send it in the first request of a type.
+    #[prost(message, repeated, tag = "1000")]
+    pub versioned_type_urls: Vec<VersionedTypeUrl>,
+}
+
+/// A major of a resource that a client accepts. The message of Envoy's policy was never released, so it is ours.
+#[derive(Clone, PartialEq, Eq, Hash, prost::Message)]
+pub struct VersionedTypeUrl {
+    /// Type URL of the resource, which has the major.
+    #[prost(string, tag = "1")]
+    pub type_url: String,
+    /// Newest version of this major of which the client supports all fields.
+    #[prost(message, optional, tag = "2")]
+    pub most_recently_supported: Option<SemanticVersion>,
 }
 
 /// SotW response: resources of one type.
@@ -105,6 +121,9 @@ pub struct DeltaDiscoveryRequest {
     /// Error of a NACK.
     #[prost(message, optional, tag = "7")]
     pub error_detail: Option<Status>,
+    /// As in [`DiscoveryRequest`].
+    #[prost(message, repeated, tag = "1000")]
+    pub versioned_type_urls: Vec<VersionedTypeUrl>,
 }
 
 /// Delta response: changed resources, and names of removed ones.

@@ -18,6 +18,7 @@
 //! | [`discovery`] | messages of the discovery services, with bodies as shared [`Bytes`](bytes::Bytes) |
 //! | [`request`] | encoding of requests for API v2 and v3 |
 //! | [`RequestSize`] | size of a request before it is decoded |
+//! | [`identity`] | versions, features and extensions of clients, and the major that both sides use |
 //! | [`orca`] | load reports of backends |
 //! | [`version_map`] | conversion of resources between API v2 and v3 |
 //! | [`version`] | content hashes of a resource, and of a set of resources |
@@ -87,6 +88,7 @@ pub mod file;
 mod generator;
 #[cfg(feature = "server")]
 mod glob;
+pub mod identity;
 #[cfg(feature = "codec")]
 pub mod lifecycle;
 pub mod name;

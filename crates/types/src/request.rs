@@ -4,13 +4,13 @@
 //! this field, so it is written here.
 
 use bytes::BufMut;
-use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
 use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsRequest;
 use prost::encoding::{WireType, encode_key, encode_varint, string};
 use prost::{EncodeError, Message};
 
 use crate::ApiVersion;
 use crate::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
+use crate::identity::user_agent;
 
 /// Number of the field `envoy.api.v2.core.Node.build_version`.
 const BUILD_VERSION: u32 = 5;
@@ -58,7 +58,8 @@ pub fn encode<M: HasNode>(
 }
 
 fn encode_v2_node(number: u32, node: &Node, out: &mut impl BufMut) -> Result<(), EncodeError> {
-    let build_version = build_version(node);
+    // v3 has name and version in two fields.
+    let build_version = user_agent(node);
     let len = node.encoded_len() + string::encoded_len(BUILD_VERSION, &build_version);
     encode_key(number, WireType::LengthDelimited, out);
     encode_varint(len as u64, out);
@@ -67,17 +68,9 @@ fn encode_v2_node(number: u32, node: &Node, out: &mut impl BufMut) -> Result<(),
     Ok(())
 }
 
-/// Returns user agent name and version, which v3 has in two fields.
-fn build_version(node: &Node) -> String {
-    let name = &node.user_agent_name;
-    match &node.user_agent_version_type {
-        Some(UserAgentVersionType::UserAgentVersion(version)) => format!("{name} {version}"),
-        _ => name.clone(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
     use prost_reflect::DynamicMessage;
 
     use super::*;

@@ -150,3 +150,20 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
     );
     assert_eq!(log.take()[1..], [again]);
 }
+
+/// Given a feature that no registry of the API has, and one that has, when a program adds both, then the first is logged.
+#[test]
+fn v53_unregistered_feature_is_logged() {
+    let log = Log::default();
+    let _second = tracing::Dispatch::new(Log::default());
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let builder = Bootstrap::builder("cp:1")
+        .client_feature("com.acme.burst")
+        .unwrap();
+    let builder = builder
+        .client_feature("xds.config.resource-in-sotw")
+        .unwrap();
+    builder.build().unwrap();
+    let warning = "WARN oxds::ads: client feature is not registered: servers may not know it feature=com.acme.burst";
+    assert_eq!(log.take(), [warning]);
+}

@@ -11,7 +11,8 @@ use oxds_core::resolve::XdsConfig;
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_testkit::{AdsStream, ControlPlane};
-use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse};
+use oxds_types::discovery::{Any, DiscoveryRequest, DiscoveryResponse, Node, VersionedTypeUrl};
+use oxds_types::identity::{SemVer, VERSIONED_TYPE_URLS};
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
@@ -298,4 +299,72 @@ fn same(one: &Arc<XdsConfig>, other: &Arc<XdsConfig>) {
         known.collect::<Vec<_>>()
     };
     assert_eq!(clusters(one), clusters(other));
+}
+
+/// Returns the first and the second request for clusters of a client with these versions.
+async fn versioned_requests(
+    protocol: Protocol,
+    versions: &[(&str, SemVer)],
+) -> [(Vec<VersionedTypeUrl>, bool); 2] {
+    let server = start().await;
+    let versions = versions.iter();
+    let options = Options {
+        protocol,
+        api_versions: versions
+            .map(|(message, version)| ((*message).to_owned(), *version))
+            .collect(),
+        ..Options::default()
+    };
+    let bootstrap = bootstrap(&[(&server, true)], TransportPolicy::V3Only);
+    let client = ClientPool::with_options(bootstrap, options).client("test");
+    let _watch = client.watch::<Cluster>("c");
+    let has_feature = |node: Option<Node>| {
+        let features = node.into_iter().flat_map(|node| node.client_features);
+        features
+            .into_iter()
+            .any(|feature| feature == VERSIONED_TYPE_URLS)
+    };
+    match protocol {
+        Protocol::Sotw => {
+            let mut stream = server.next_stream().await.unwrap();
+            let first = stream.request().await.unwrap();
+            stream.respond(&ResourceType::CLUSTER, "1", vec![static_cluster("c")]);
+            let second = stream.request().await.unwrap();
+            [first, second].map(|request| (request.versioned_type_urls, has_feature(request.node)))
+        }
+        Protocol::Delta => panic!("SotW only"),
+    }
+}
+
+/// Given a client that accepts two majors of clusters, then its first request has both with their versions, later ones and
+/// those of other clients have none. The field is number 1000 and the old field 4 stays.
+#[tokio::test]
+async fn v50_first_request_has_versioned_type_urls() {
+    const V3: &str = "envoy.config.cluster.v3.Cluster";
+    const V2: &str = "envoy.api.v2.Cluster";
+    const ROUTE: &str = "envoy.config.route.v3.RouteConfiguration";
+    let versions = [
+        (V3, SemVer::new(3, 7, 0)),
+        (V2, SemVer::new(2, 1, 0)),
+        (ROUTE, SemVer::new(3, 1, 0)),
+    ];
+    let [first, second] = versioned_requests(Protocol::Sotw, &versions).await;
+    let versioned = |message: &str, version: SemVer| VersionedTypeUrl {
+        type_url: format!("type.googleapis.com/{message}"),
+        most_recently_supported: Some(version.into()),
+    };
+    let expected = [
+        versioned(V2, SemVer::new(2, 1, 0)),
+        versioned(V3, SemVer::new(3, 7, 0)),
+    ];
+    assert_eq!((&first.0[..], first.1), (&expected[..], true));
+    assert_eq!(second.0, []);
+    let request = DiscoveryRequest {
+        type_url: "t".to_owned(),
+        versioned_type_urls: vec![VersionedTypeUrl::default()],
+        ..DiscoveryRequest::default()
+    };
+    assert_eq!(request.encode_to_vec(), [0x22, 1, b't', 0xc2, 0x3e, 0]);
+    let [first, _] = versioned_requests(Protocol::Sotw, &[]).await;
+    assert_eq!(first, (vec![], false));
 }

@@ -26,6 +26,7 @@ mod client_log;
 mod client_metrics;
 mod client_raw;
 mod client_reconnect;
+mod client_runtime;
 mod client_spiffe;
 mod client_stream;
 mod client_tls;

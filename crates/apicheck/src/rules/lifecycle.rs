@@ -7,6 +7,7 @@ use jiff::civil::Date;
 
 use super::breaking::DEPRECATED_REMOVED;
 use super::collector::TreeFindings;
+use super::replacement::obstacle;
 use crate::bump::{Lock, frozen_by_status};
 use crate::clock::{self, Phase, Schedule};
 use crate::compare::Comparison;
@@ -52,6 +53,7 @@ pub(super) const RULES: &[&Rule] = &[
     &EXPERIMENTAL_EXPIRED,
     &EXPERIMENTAL_EXPIRING,
     &LEDGER_INCOMPLETE,
+    &REPLACEMENT_UNFILLABLE,
     &MAJOR_WITHOUT_EVENT,
 ];
 
@@ -89,6 +91,15 @@ static LEDGER_INCOMPLETE: Rule = policy(
     "Without an entry the deprecation clock does not start, and users do not learn about the replacement. Add `since`, and `replacement` or `no_replacement`.",
 );
 
+static REPLACEMENT_UNFILLABLE: Rule = policy(
+    "REPLACEMENT_UNFILLABLE",
+    &["V-46"],
+    Compares::Tree,
+    Profiles::WARNING,
+    "A translator can fill the replacement of a deprecated element",
+    "When a major removes the element, configurations are translated without a person. Choose a replacement of the same type in the same message, name the translation that a person wrote as `translator`, or write `no_replacement`, which extends the window.",
+);
+
 /// Reports elements that are experimental or deprecated for too long, according to the ledger.
 #[must_use]
 pub fn lifecycle(tree: &Tree, profile: Profile, ledger: &Ledger, today: Date) -> Vec<Finding> {
@@ -123,6 +134,20 @@ pub fn lifecycle(tree: &Tree, profile: Profile, ledger: &Ledger, today: Date) ->
         if one.replacement.is_none() {
             let message = "is deprecated, but the ledger has no entry for it".to_owned();
             report.located(&LEDGER_INCOMPLETE, &one.element, one.location, message, "");
+            continue;
+        }
+        let entry = ledger.deprecation(&one.element);
+        let by_rule = entry.filter(|entry| entry.translator.is_none());
+        let replacement = by_rule.and_then(|entry| entry.replacement.as_ref().ok());
+        let obstacle = replacement.and_then(|name| obstacle(tree, &one.element, name));
+        if let Some(message) = obstacle {
+            report.located(
+                &REPLACEMENT_UNFILLABLE,
+                &one.element,
+                one.location,
+                message,
+                "",
+            );
         }
     }
     report.findings

@@ -12,6 +12,7 @@ mod http;
 mod lifecycle;
 mod lint;
 mod packages;
+mod replacement;
 pub mod validation;
 pub mod versions;
 mod young;

@@ -1,10 +1,15 @@
 //! Builds a bootstrap in code.
 
+use envoy_types::pb::envoy::config::core::v3::{BuildVersion, node::UserAgentVersionType};
 use oxds_core::ads::NameSyntax;
+use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
+use oxds_types::identity::{ClientFeatures, InvalidFeature, SemVer};
+use tracing::warn;
 
 use super::config::{Bootstrap, Server};
 use super::error::{BootstrapError, Origin};
+use super::extension::Extension;
 use super::node;
 use super::policy::{Features, TransportPolicy};
 use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
@@ -73,6 +78,54 @@ impl Builder {
     pub fn metadata(mut self, metadata: &serde_json::Value) -> Self {
         self.node.metadata = metadata.as_object().map(node::structure);
         self
+    }
+
+    /// Sets the name of the user agent; the default is `oxds`. Servers show it to people; no server may select resources by it
+    /// (V-51).
+    pub fn user_agent(mut self, name: impl Into<String>) -> Self {
+        self.node.user_agent_name = name.into();
+        self
+    }
+
+    /// Sets the version of the user agent as text. It replaces a build version.
+    pub fn user_agent_version(mut self, version: impl Into<String>) -> Self {
+        let version = UserAgentVersionType::UserAgentVersion(version.into());
+        self.node.user_agent_version_type = Some(version);
+        self
+    }
+
+    /// Sets the build version of the user agent, and metadata about the build from a JSON object; any other JSON value means none. It
+    /// replaces a version that is text.
+    pub fn build_version(mut self, version: SemVer, metadata: &serde_json::Value) -> Self {
+        let version = UserAgentVersionType::UserAgentBuildVersion(BuildVersion {
+            version: Some(version.into()),
+            metadata: metadata.as_object().map(node::structure),
+        });
+        self.node.user_agent_version_type = Some(version);
+        self
+    }
+
+    /// Adds an extension that this program has (V-52).
+    pub fn extension(mut self, extension: Extension) -> Self {
+        self.node.extensions.push(extension.into());
+        self
+    }
+
+    /// Adds a client feature: a promise to the servers, in reverse DNS form. One that is not in the
+    /// [registry](ClientFeatures) of the API is sent, too, and logged as a warning (V-53).
+    ///
+    /// # Errors
+    /// [`InvalidFeature`] if the name has another form.
+    pub fn client_feature(mut self, feature: impl Into<String>) -> Result<Self, InvalidFeature> {
+        let feature = feature.into();
+        ClientFeatures::check(&feature)?;
+        if !ClientFeatures::of(ApiVersion::V3).has(&feature) {
+            warn!(target: "oxds::ads", %feature, "client feature is not registered: servers may not know it");
+        }
+        if !self.node.client_features.contains(&feature) {
+            self.node.client_features.push(feature);
+        }
+        Ok(self)
     }
 
     /// Sets the features of all servers; the default is `xds_v3` alone.

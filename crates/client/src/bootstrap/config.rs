@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use oxds_core::ads::NameSyntax;
 use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
+use oxds_types::identity::Majors;
 
 use super::error::{BootstrapError, Origin};
 use super::policy::{Features, TransportPolicy};
@@ -129,6 +130,48 @@ impl Bootstrap {
             });
         };
         Ok(template::fill(template, &listening.to_string()))
+    }
+
+    /// Checks that every server can be asked in one of these majors (V-48, V-49). A server with [`TransportPolicy::V2Only`] passes: its
+    /// configuration asks for the previous major.
+    ///
+    /// ```
+    /// use oxds_client::Bootstrap;
+    /// use oxds_types::identity::{Major, Majors};
+    ///
+    /// let json = r#"{ "xds_servers": [{ "server_uri": "old:18000", "channel_creds": [{ "type": "insecure" }],
+    ///                                   "transport_api_version": "AUTO" }] }"#;
+    /// let bootstrap = Bootstrap::from_json(json)?;
+    /// let current: Majors = [Major::V3].into_iter().collect();
+    /// assert_eq!(
+    ///     bootstrap.check_majors(&current).unwrap_err().to_string(),
+    ///     "bootstrap: xds_servers[0].server_features: no common API version: the client allows v3; the server supports v2",
+    /// );
+    /// # Ok::<_, oxds_client::BootstrapError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`BootstrapError::Field`] with the server, and the majors of both sides.
+    pub fn check_majors(&self, allowed: &Majors) -> Result<(), BootstrapError> {
+        let check = |path: &str, servers: &[Server]| {
+            for (index, server) in servers.iter().enumerate() {
+                let negotiated = server.transport.negotiate(server.features, allowed);
+                negotiated.map_err(|none| BootstrapError::Field {
+                    origin: Origin::Given,
+                    path: format!("{path}[{index}].server_features"),
+                    reason: none.to_string(),
+                })?;
+            }
+            Ok(())
+        };
+        check("xds_servers", &self.servers)?;
+        for (name, authority) in &self.authorities {
+            check(
+                &format!("authorities.{name}.xds_servers"),
+                &authority.servers,
+            )?;
+        }
+        Ok(())
     }
 
     /// Sets the transport policy of every server, including those of authorities, to the result of `policy`.

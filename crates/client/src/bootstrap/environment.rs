@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use oxds_types::runtime::{Layer, Snapshot, Value};
+
 use crate::net::credentials::CredentialTypes;
 
 /// Environment variable with the path of the bootstrap file (gRFC A27).
@@ -28,26 +30,49 @@ pub(super) struct Switches {
     call_credentials: bool,
 }
 
+/// Beginning of the names of the variables, which are also the keys of a runtime.
+const PREFIX: &str = "GRPC_EXPERIMENTAL_XDS_";
+/// Ends of the names.
+const NAMES: [&str; 7] = [
+    "FALLBACK",
+    "FEDERATION",
+    "ENDPOINT_FALLBACK",
+    "EXT_PROC_ON_CLIENT",
+    "EXT_AUTHZ_ON_CLIENT",
+    "ORCA_LRS_PROPAGATION",
+    "BOOTSTRAP_CALL_CREDS",
+];
+
 impl Switches {
     pub(super) fn from_env() -> Self {
         Self::from_variables(|name| std::env::var_os(name))
     }
 
     pub(super) fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let equals = |name: &str, expected: &str| {
-            let name = format!("GRPC_EXPERIMENTAL_XDS_{name}");
-            variable(&name).is_some_and(|value| value.eq_ignore_ascii_case(expected))
+        let names = NAMES.iter().map(|name| format!("{PREFIX}{name}"));
+        let set = names.filter_map(|name| {
+            let value = variable(&name)?;
+            Some((OsString::from(name), value))
+        });
+        Self::of(&Snapshot::from_layers(vec![Layer::environment(set)]))
+    }
+
+    /// Reads the keys of a runtime, which have the names of the variables.
+    pub(super) fn of(runtime: &Snapshot) -> Self {
+        let equals = |name: &str, expected: bool| {
+            let value = runtime.get(&format!("{PREFIX}{name}"));
+            value == Some(&Value::Bool(expected))
         };
         Self {
             // On by default in gRPC today: these variables only turn a feature off.
-            fallback: !equals("FALLBACK", "false"),
-            federation: !equals("FEDERATION", "false"),
+            fallback: !equals("FALLBACK", false),
+            federation: !equals("FEDERATION", false),
             // Experimental in gRPC: off unless turned on.
-            endpoint_fallback: equals("ENDPOINT_FALLBACK", "true"),
-            allowed_grpc_services: equals("EXT_PROC_ON_CLIENT", "true")
-                || equals("EXT_AUTHZ_ON_CLIENT", "true"),
-            listed_metrics: !equals("ORCA_LRS_PROPAGATION", "false"),
-            call_credentials: equals("BOOTSTRAP_CALL_CREDS", "true"),
+            endpoint_fallback: equals("ENDPOINT_FALLBACK", true),
+            allowed_grpc_services: equals("EXT_PROC_ON_CLIENT", true)
+                || equals("EXT_AUTHZ_ON_CLIENT", true),
+            listed_metrics: !equals("ORCA_LRS_PROPAGATION", false),
+            call_credentials: equals("BOOTSTRAP_CALL_CREDS", true),
         }
     }
 

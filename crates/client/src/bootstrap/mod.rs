@@ -11,7 +11,7 @@
 //! | `config` | [`Bootstrap`], [`Server`], [`Authority`] and their accessors |
 //! | `read`, `field`, `credentials`, `node` | JSON → [`Bootstrap`]; each error has the path of its field |
 //! | `write` | [`Bootstrap`] → JSON |
-//! | `builder` | a [`Bootstrap`] in code |
+//! | `builder`, `extension` | a [`Bootstrap`] in code |
 //! | `environment`, `from_env` | the environment variables, and the bootstrap that they lead to |
 //! | `template` | listener names from templates |
 
@@ -20,6 +20,7 @@ mod config;
 mod credentials;
 mod environment;
 mod error;
+mod extension;
 mod field;
 mod from_env;
 mod node;
@@ -32,10 +33,12 @@ pub use builder::Builder;
 pub use config::{AllowedGrpcService, Authority, Bootstrap, Server};
 pub use environment::{CONFIG_VARIABLE, FILE_VARIABLE};
 pub use error::{BootstrapError, Origin};
+pub use extension::Extension;
 pub use policy::{Features, TransportPolicy};
 
 use crate::net::credentials::CredentialTypes;
 use environment::Switches;
+use oxds_types::runtime::Snapshot;
 
 impl Bootstrap {
     /// Starts a bootstrap in code whose first server has this URI.
@@ -68,6 +71,17 @@ impl Bootstrap {
         credentials: &CredentialTypes,
     ) -> Result<Self, BootstrapError> {
         read::bootstrap(json, Origin::Given, credentials, Switches::from_env())
+    }
+
+    /// Reads the JSON form. The features that gRPC guards by `GRPC_EXPERIMENTAL_XDS_…` variables are read from the runtime, whose keys
+    /// have the names of the variables, and not from the environment: a runtime has a layer of it
+    /// ([`Layer::environment`](oxds_types::runtime::Layer::environment)) where an operator wants that (V-47).
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_json_in(json: &str, runtime: &Snapshot) -> Result<Self, BootstrapError> {
+        let switches = Switches::of(runtime);
+        read::bootstrap(json, Origin::Given, &switches.types(), switches)
     }
 
     /// Reads the file that `GRPC_XDS_BOOTSTRAP` names, or else the JSON in `GRPC_XDS_BOOTSTRAP_CONFIG`.

@@ -1,6 +1,7 @@
 //! Features of a control plane, and the API version that follows from them (gRFC A30).
 
 use oxds_types::ApiVersion;
+use oxds_types::identity::{Major, Majors, NoCommonMajor, negotiate};
 
 /// `server_features` of one server. Servers do not share features (C-20); unknown ones are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -79,11 +80,31 @@ impl TransportPolicy {
     }
 
     pub(super) fn version(self, features: Features) -> ApiVersion {
+        let both = [Major::V2, Major::V3].into_iter().collect();
+        // Every server supports v2, so these majors always have one in common.
+        match self.negotiate(features, &both) {
+            Ok(Major::V3) => ApiVersion::V3,
+            Ok(_) | Err(_) => ApiVersion::V2,
+        }
+    }
+
+    /// Returns the major for a server with these features.
+    ///
+    /// # Errors
+    /// `Auto`: the server supports none of the majors that `allowed` has. The other policies name a major themselves.
+    pub(super) fn negotiate(
+        self,
+        features: Features,
+        allowed: &Majors,
+    ) -> Result<Major, NoCommonMajor> {
         match self {
-            Self::V3Only => ApiVersion::V3,
+            Self::V3Only => Ok(Major::V3),
+            Self::V2Only => Ok(Major::V2),
             // gRFC A30: the client uses the highest transport version that both sides support.
-            Self::Auto if features.xds_v3 => ApiVersion::V3,
-            Self::Auto | Self::V2Only => ApiVersion::V2,
+            Self::Auto => {
+                let feature = features.xds_v3.then_some("xds_v3");
+                negotiate(allowed, &Majors::of_server(feature))
+            }
         }
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use oxds_core::ads::{self, AuthorityId, NameSyntax, WatchError, WatchErrorReason};
 use oxds_core::resource::ResourceParsers;
+use oxds_types::discovery::VersionedTypeUrl;
+use oxds_types::identity::VERSIONED_TYPE_URLS;
 use oxds_types::{ResourceName, ResourceType, name};
 
 use crate::bootstrap::{Bootstrap, Server};
@@ -88,6 +90,16 @@ fn config(bootstrap: &Bootstrap, options: &Options) -> ads::ClientConfig {
     config.resource_ttl = options.resource_ttl;
     if options.resource_ttl {
         config.node.client_features.push(TTL_FEATURE.to_owned());
+    }
+    if !options.api_versions.is_empty() {
+        let feature = VERSIONED_TYPE_URLS.to_owned();
+        config.node.client_features.push(feature);
+        let versions = options.api_versions.iter();
+        let versions = versions.map(|(message, version)| VersionedTypeUrl {
+            type_url: format!("type.googleapis.com/{message}"),
+            most_recently_supported: Some((*version).into()),
+        });
+        config.versioned_type_urls = versions.collect();
     }
     config.resource_timeout = options.resource_timeout;
     config.check = options.resource_check.clone();

@@ -52,7 +52,7 @@ impl Client {
     pub fn new(config: ClientConfig) -> Self {
         let state = |server: &Server| ServerState {
             config: server.clone(),
-            stream: AdsStream::new(config.node.clone(), server),
+            stream: AdsStream::new(&config, server),
             unreachable: None,
         };
         let servers = config.servers.iter().map(state).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_types::ApiVersion;
-use oxds_types::discovery::Node;
+use oxds_types::discovery::{Node, VersionedTypeUrl};
 use oxds_types::name::canonical;
 
 use super::id::{AuthorityId, ServerId};
@@ -34,6 +34,9 @@ pub struct ClientConfig {
     /// gRPC clients ignore TTLs (C-83). A server sends TTLs only to nodes with the client feature
     /// `xds.config.supports-resource-ttl`; the creator of the node adds it.
     pub resource_ttl: bool,
+    /// Majors of resources that the client accepts, with their newest versions: the first request of a type has those of its
+    /// resource. The creator of the node adds the client feature (V-50).
+    pub versioned_type_urls: Arc<[VersionedTypeUrl]>,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,
     /// Authorities that fall back on reachability alone.
@@ -158,6 +161,7 @@ impl ClientConfig {
             parsers: ResourceParsers::grpc(),
             check: None,
             resource_ttl: false,
+            versioned_type_urls: Arc::default(),
             servers: Vec::new(),
             authorities: Vec::new(),
             reachability_only: BTreeSet::new(),

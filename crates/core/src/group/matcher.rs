@@ -7,6 +7,7 @@ use envoy_types::pb::google::protobuf::value::Kind as ValueKind;
 use envoy_types::pb::google::protobuf::{Struct, Value};
 use oxds_types::Glob;
 use oxds_types::discovery::Node;
+use oxds_types::identity::user_agent;
 
 /// Conditions on a node, all of which must hold. A matcher without conditions matches every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,6 +16,9 @@ pub struct NodeMatcher {
     pub id: Option<Glob>,
     /// Pattern of `node.cluster`.
     pub cluster: Option<Glob>,
+    /// Pattern of the user agent: name and version, `envoy 1.40.0`. It is no way to find out what a client supports: forks and
+    /// backports have the same features under other names and versions. The server warns of it (V-51).
+    pub user_agent: Option<Glob>,
     /// Region of the locality.
     pub region: Option<String>,
     /// Zone of the locality.
@@ -56,6 +60,10 @@ impl NodeMatcher {
         };
         let metadata = node.metadata.as_ref();
         self.may_match(&node.id, &node.cluster)
+            && self
+                .user_agent
+                .as_ref()
+                .is_none_or(|glob| glob.matches(&user_agent(node)))
             && same(&self.region, |locality| &locality.region)
             && same(&self.zone, |locality| &locality.zone)
             && same(&self.sub_zone, |locality| &locality.sub_zone)
@@ -77,7 +85,7 @@ impl NodeMatcher {
             id: glob(&self.id),
             cluster: glob(&self.cluster),
             locality: locality.into_iter().flatten().count(),
-            metadata: self.metadata.len(),
+            metadata: self.metadata.len() + usize::from(self.user_agent.is_some()),
         }
     }
 
@@ -98,6 +106,7 @@ impl NodeMatcher {
         };
         globs(&self.id, &other.id)
             && globs(&self.cluster, &other.cluster)
+            && globs(&self.user_agent, &other.user_agent)
             && texts(&self.region, &other.region)
             && texts(&self.zone, &other.zone)
             && texts(&self.sub_zone, &other.sub_zone)

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashMap, mem::take};
 use envoy_types::pb::{envoy::config::core::v3::Node, google::rpc::Status};
 use oxds_types::{
     ResourceType,
-    discovery::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator},
+    discovery::{DeltaDiscoveryRequest, DiscoveryRequest, ResourceLocator, VersionedTypeUrl},
     name::{canonical, is_collection},
 };
 
@@ -66,6 +66,16 @@ impl Request {
         match self {
             Self::Sotw(request) => &request.resource_names,
             Self::Delta(request) => &request.resource_names_subscribe,
+        }
+    }
+
+    /// Returns the majors that the client accepts, with their newest versions: only in the first request of a type, and only of
+    /// clients with that feature (V-50).
+    #[must_use]
+    pub fn versioned_type_urls(&self) -> &[VersionedTypeUrl] {
+        match self {
+            Self::Sotw(request) => &request.versioned_type_urls,
+            Self::Delta(request) => &request.versioned_type_urls,
         }
     }
 

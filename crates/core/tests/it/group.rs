@@ -319,3 +319,23 @@ fn s74_groups_share_equal_resources() {
     assert!(Arc::ptr_eq(&x[0], &y[0]));
     assert!(!Arc::ptr_eq(&x[1], &y[1]));
 }
+
+#[test]
+fn v51_user_agent_can_be_matched() {
+    use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
+    let matcher = |pattern: &str| NodeMatcher {
+        user_agent: Some(Glob::new(pattern)),
+        ..NodeMatcher::default()
+    };
+    let version = UserAgentVersionType::UserAgentVersion("1.40.2".to_owned());
+    let node = Node {
+        user_agent_name: "envoy".to_owned(),
+        user_agent_version_type: Some(version),
+        ..Node::default()
+    };
+    assert!(matcher("envoy 1.40.*").matches(&node));
+    assert!(!matcher("envoy 1.39.*").matches(&node));
+    assert!(!matcher("grpc*").matches(&Node::default()));
+    assert!(matcher("envoy 1.40.2").specificity() > NodeMatcher::default().specificity());
+    assert!(!matcher("a").may_overlap(&matcher("b")));
+}

@@ -2,6 +2,7 @@
 
 pub(crate) mod api;
 pub(crate) mod bootstrap;
+mod bootstrap_version;
 pub(crate) mod call;
 mod client_security;
 mod clients;

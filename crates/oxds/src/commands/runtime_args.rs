@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
+use envoy_types::pb::envoy::config::core::v3::{ApiVersion, ConfigSource};
 use oxds_client::source::Clusters;
 use oxds_client::{Bootstrap, Options, Protocol, Source, XdsClient};
 use oxds_server::Builder;
-use oxds_types::runtime::{Disk, Layer, LayerConfig, Layered, Runtime, Source as Origin, Value};
+use oxds_types::runtime::{
+    Disk, Layer, LayerConfig, Layered, Runtime, Snapshot, Source as Origin, Value,
+};
 
 use super::bootstrap::check;
 use super::control_plane::host_and_port;
@@ -41,13 +45,18 @@ pub(crate) struct RuntimeArgs {
     admin: bool,
 }
 
+/// Name of the RTDS client among the readers of keys.
+const READER: &str = "rtds client";
+
 /// A runtime and the parts that keep it current.
 #[derive(Debug, Default)]
 pub(crate) struct OpenedRuntime {
     pub(crate) runtime: Runtime,
     disks: Vec<(String, Disk)>,
     rtds: Vec<RtdsLayer>,
-    /// Control planes for RTDS.
+    /// Whether the options name control planes for RTDS.
+    has_servers: bool,
+    /// These control planes.
     bootstrap: Option<Bootstrap>,
 }
 
@@ -62,9 +71,10 @@ impl RuntimeArgs {
     /// Reads all layers for the first time. An invalid one is an error here, because there are no last values.
     pub(crate) fn open(self, node_id: &str) -> Result<OpenedRuntime, Failure> {
         let mut opened = OpenedRuntime {
-            bootstrap: self.control_planes(node_id)?,
+            has_servers: self.server.is_some() || self.bootstrap.is_some(),
             ..OpenedRuntime::default()
         };
+        let control_planes = (self.server, self.bootstrap);
         let mut layers = vec![Layer::environment(std::env::vars_os())];
         if let Some(file) = &self.config {
             let layered = Layered::read(file);
@@ -95,19 +105,26 @@ impl RuntimeArgs {
             ))
         };
         opened.runtime = Runtime::new(layers).map_err(twice)?;
+        let runtime = opened.runtime.reader(READER);
+        opened.bootstrap = bootstrap(control_planes, node_id, &runtime)?;
         Ok(opened)
     }
+}
 
-    fn control_planes(&self, node_id: &str) -> Result<Option<Bootstrap>, Failure> {
-        if let Some(file) = &self.bootstrap {
-            return check::read(file).map(Some);
-        }
-        let Some(server) = &self.server else {
-            return Ok(None);
-        };
-        let bootstrap = Bootstrap::builder(server).node_id(node_id).build();
-        bootstrap.map(Some).map_err(Failure::usage)
+/// Returns the control planes for RTDS: an address, or those of a file.
+fn bootstrap(
+    (server, file): (Option<String>, Option<PathBuf>),
+    node_id: &str,
+    runtime: &Snapshot,
+) -> Result<Option<Bootstrap>, Failure> {
+    if let Some(file) = file {
+        return check::read_in(&file, runtime).map(Some);
     }
+    let Some(server) = server else {
+        return Ok(None);
+    };
+    let bootstrap = Bootstrap::builder(server).node_id(node_id).build();
+    bootstrap.map(Some).map_err(Failure::usage)
 }
 
 impl OpenedRuntime {
@@ -121,6 +138,7 @@ impl OpenedRuntime {
                 resource,
                 source,
             } => {
+                check_major(&name, &source)?;
                 let source = Source::from_config(&source, &Clusters::default());
                 let source = source.map_err(|error| {
                     Failure::usage(format_args!(
@@ -142,7 +160,7 @@ impl OpenedRuntime {
     }
 
     fn rtds(&mut self, name: String, resource: String, source: Source) -> Result<Layer, Failure> {
-        if source == Source::ads() && self.bootstrap.is_none() {
+        if source == Source::ads() && !self.has_servers {
             return Err(Failure::usage(format_args!(
                 "runtime layer {name:?}: no control plane: expected --runtime-server or --runtime-bootstrap"
             )));
@@ -179,7 +197,7 @@ impl OpenedRuntime {
         // By delta, a server reports that a resource was deleted; by SotW it cannot.
         let options = Options {
             protocol: Protocol::Delta,
-            ..Options::default()
+            ..Options::in_runtime(&self.runtime.reader(READER))
         };
         let client = XdsClient::with_options(Arc::new(bootstrap), options);
         for layer in &self.rtds {
@@ -193,6 +211,30 @@ impl OpenedRuntime {
         }
         Ok(())
     }
+}
+
+/// Refuses a source in the previous major, as Envoy does at its start (V-48). The servers of a gRPC bootstrap can be asked in it.
+fn check_major(layer: &str, source: &ConfigSource) -> Result<(), Failure> {
+    let transport = match &source.config_source_specifier {
+        Some(ConfigSourceSpecifier::ApiConfigSource(api)) => api.transport_api_version,
+        _ => ApiVersion::V3.into(),
+    };
+    #[allow(deprecated, reason = "the value that is refused")]
+    let previous = i32::from(ApiVersion::V2);
+    for (field, major) in [
+        ("resource_api_version", source.resource_api_version),
+        ("api_config_source.transport_api_version", transport),
+    ] {
+        if major == previous {
+            let error = Failure::usage(format_args!(
+                "runtime layer {layer:?}: rtds_layer.rtds_config.{field}: v2 is the previous major: expected V3"
+            ));
+            return Err(error.hint(
+                "name the server in --runtime-bootstrap with transport_api_version V2, and use `ads: {}` here",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Parses a runtime key with its value.

@@ -4,6 +4,7 @@ use oxds_client::Bootstrap;
 use oxds_client::bootstrap::TransportPolicy;
 use oxds_types::ResourceType;
 
+use super::bootstrap_version::BootstrapVersion;
 use super::client_security::ClientSecurity;
 use super::control_plane::ControlPlaneArgs;
 use crate::exit::Failure;
@@ -32,6 +33,8 @@ pub(crate) struct SourceArgs {
     #[arg(long, value_enum, value_name = "VERSION")]
     transport: Option<Transport>,
     #[command(flatten)]
+    bootstrap_version: BootstrapVersion,
+    #[command(flatten)]
     control_plane: ControlPlaneArgs,
 }
 
@@ -50,6 +53,7 @@ impl SourceArgs {
             .control_plane
             .bootstrap(|client| client.node_id(&self.node_id).cluster(&self.cluster))?;
         let Some(transport) = self.transport else {
+            self.bootstrap_version.check(&bootstrap)?;
             return Ok(bootstrap);
         };
         let policy = match transport {

@@ -255,7 +255,7 @@ fn v47_rtds_layer_follows_its_control_plane() {
     set("{shop: {mode: iron}}");
     prints(&server, "iron");
     fs::remove_file(&file).expect("removed");
-    prints(&server, "no runtime keys");
+    prints(&server, "rtds shop     0");
     server.signal("TERM");
     let (_, log) = server.end();
     assert!(log.contains("runtime resource does not exist"), "{log}");
@@ -285,7 +285,7 @@ fn v47_wrong_runtime_options_are_usage_errors() {
         (
             "--runtime-config",
             path("unknown.yaml"),
-            "unknown field `magic_layer`, expected one of adminLayer, ",
+            "unknown field `magic_layer`, expected one of name, staticLayer, ",
         ),
         (
             "--runtime-config",
@@ -301,4 +301,83 @@ fn v47_wrong_runtime_options_are_usage_errors() {
         let ran = refused(&dir.path().join("config"), [option, &value]);
         ran.expect(2, &[text]);
     }
+}
+
+/// Given a group that selects nodes by their user agent, then it works, and the log warns of it with the alternative.
+#[test]
+fn v51_group_by_user_agent_is_warned_about() {
+    let dir = folder(&[
+        ("a.yaml", &cluster("a")),
+        ("groups/old/group.yaml", "match: {user_agent: envoy 1.1*}\n"),
+        ("groups/old/b.yaml", &cluster("b")),
+    ]);
+    let server = serve(dir.path(), [] as [&str; 0]);
+    server.shows("/status.json", "\"name\":\"old\"");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    assert!(log.contains("group matches by user agent"), "{log}");
+    assert!(
+        log.contains("use its features, extensions or versions"),
+        "{log}"
+    );
+}
+
+/// Given a bootstrap whose choice of the version ends at v2, then the command does not start, unless v2 is asked for.
+#[test]
+fn v48_previous_major_is_refused_at_start_unless_asked_for() {
+    let entry = |policy: &str| {
+        format!(
+            r#"{{ "xds_servers": [{{ "server_uri": "127.0.0.1:1", "channel_creds": [{{ "type": "insecure" }}],
+                  "transport_api_version": "{policy}" }}] }}"#
+        )
+    };
+    let (auto, v2) = (entry("AUTO"), entry("V2"));
+    let dir = folder(&[
+        ("auto.json", &auto),
+        ("v2.json", &v2),
+        ("config/a.yaml", &cluster("a")),
+    ]);
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let get = |file: &str, more: &[&str]| {
+        let file = path(file);
+        oxds(["get", "cds", "--bootstrap", &file].iter().chain(more))
+    };
+    let sets = "the client allows v3; the server supports v2";
+    get("auto.json", &[]).expect(2, &["xds_servers[0]", sets, "--bootstrap-version 2"]);
+    get("auto.json", &["--bootstrap-version", "3"]).expect(2, &[sets]);
+    get("auto.json", &["--bootstrap-version", "4"]).expect(2, &["expected 2 or 3"]);
+    // These start, and fail because nothing listens there.
+    get("auto.json", &["--bootstrap-version", "2"]).expect(1, &["cannot connect"]);
+    get("auto.json", &["--transport", "auto"]).expect(1, &["cannot connect"]);
+    get("v2.json", &[]).expect(1, &["cannot connect"]);
+    let mut call = command(["call", "xds:///a", "/a.B/C"]);
+    let call: Ran = call
+        .env("GRPC_XDS_BOOTSTRAP", path("auto.json"))
+        .output()
+        .expect("ran")
+        .into();
+    call.expect(2, &[sets]);
+    // The layers of an Envoy bootstrap.
+    let source = "api_config_source: {api_type: GRPC, transport_api_version: V2, grpc_services: [{google_grpc: {target_uri: 'a:1', stat_prefix: a}}]}";
+    for source in [source, "resource_api_version: V2, ads: {}"] {
+        let layers = format!("layers: [{{name: a, rtds_layer: {{rtds_config: {{{source}}}}}}}]");
+        fs::write(dir.path().join("envoy.yaml"), layers).expect("written");
+        let file = path("envoy.yaml");
+        let ran = refused(&dir.path().join("config"), ["--runtime-config", &file]);
+        ran.expect(2, &["v2 is the previous major: expected V3"]);
+    }
+}
+
+#[test]
+fn v47_grpc_features_are_runtime_keys_with_readers() {
+    let upper = folder(&[("a.yaml", &cluster("a"))]);
+    let control_plane = serve(upper.path(), [] as [&str; 0]);
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let address = control_plane.grpc.to_string();
+    let key = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING";
+    let mut command = command(["serve"]);
+    command.arg(dir.path()).args(PORTS).env(key, "true");
+    let server = Serve::of(command.args(["--runtime-rtds", "x", "--runtime-server", &address]));
+    let ran = runtime(server.grpc, &[key]);
+    ran.expect(0, &[key, "true", "environment", "rtds client"]);
 }

@@ -1,9 +1,9 @@
 //! `/deprecations.json`: deprecated elements that resources use, and the clients that have these resources.
 
 use super::state::Admin;
-use super::status::user_agent;
 use crate::deprecations::{ClientSearch, Deprecations};
 use crate::discovery::{Client, ClientCursor};
+use oxds_types::identity::user_agent;
 
 /// Returns the content of the page.
 pub(super) fn of(admin: &Admin) -> Deprecations {

@@ -1,6 +1,7 @@
 //! `/runtime` and `/runtime_modify`: the keys of the runtime, and their changes, as Envoy's admin has them.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -252,15 +253,8 @@ pub(super) fn modify(runtime: &Runtime, peer: &Peer, headers: &HeaderMap, query:
         let off = "no admin layer: expected oxds serve --runtime-admin\n";
         return (StatusCode::FORBIDDEN, off).into_response();
     }
-    // The port has no authentication, so only this machine may change anything. A page in a browser of this machine may
-    // not: browsers send the origin with every POST.
-    if !peer.address.ip().to_canonical().is_loopback() {
-        let remote = "only this machine may modify the runtime: expected a loopback address\n";
-        return (StatusCode::FORBIDDEN, remote).into_response();
-    }
-    if headers.contains_key(header::ORIGIN) {
-        let browser = "requests of browsers are denied: expected a request without `origin`\n";
-        return (StatusCode::FORBIDDEN, browser).into_response();
+    if let Some(denied) = denial(peer.address.ip(), headers) {
+        return (StatusCode::FORBIDDEN, denied).into_response();
     }
     let changes: Vec<_> = parameters(query)
         .map(|(key, value)| {
@@ -286,6 +280,20 @@ pub(super) fn modify(runtime: &Runtime, peer: &Peer, headers: &HeaderMap, query:
     }
 }
 
+/// Returns the reason why a client may not modify the runtime, if there is one.
+fn denial(client: IpAddr, headers: &HeaderMap) -> Option<&'static str> {
+    // The port has no authentication, so only this machine may change anything. An IPv4 client of a socket that is bound to
+    // `::` has a mapped address.
+    if !client.to_canonical().is_loopback() {
+        return Some("only this machine may modify the runtime: expected a loopback address\n");
+    }
+    // A page in a browser of this machine may not: browsers send the origin with every POST.
+    if headers.contains_key(header::ORIGIN) {
+        return Some("requests of browsers are denied: expected a request without `origin`\n");
+    }
+    None
+}
+
 /// Returns a line for each key that a later layer decides, so that the change has no effect.
 fn overridden(runtime: &Runtime, keys: &[String]) -> String {
     let snapshot = runtime.snapshot();
@@ -302,4 +310,29 @@ fn overridden(runtime: &Runtime, keys: &[String]) -> String {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v47_only_this_machine_modifies_the_runtime() {
+        let of = |client: &str| denial(client.parse().unwrap(), &HeaderMap::new());
+        for local in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
+            assert_eq!(of(local), None, "{local}");
+        }
+        for remote in ["10.0.0.7", "2001:db8::1", "::ffff:10.0.0.7", "0.0.0.0"] {
+            let reason = of(remote).unwrap_or_default();
+            assert!(reason.contains("loopback"), "{remote}");
+        }
+    }
+
+    #[test]
+    fn v47_values_in_the_status_are_clipped() {
+        assert_eq!(clipped("short"), "short");
+        let long = "ü".repeat(STATUS_VALUE + 1);
+        assert_eq!(clipped(&long).chars().count(), STATUS_VALUE + 1);
+        assert!(clipped(&long).ends_with('…'));
+    }
 }

@@ -24,12 +24,13 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use oxds_core::group::{GroupUpdate, Groups, Membership, NodeMatcher};
+use oxds_core::group::{Definition, GroupUpdate, Groups, Membership, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use tracing::warn;
 
 use index::{Index, Wakeups};
 pub use majors::{Majors, MajorsError};
@@ -184,6 +185,7 @@ impl Cache {
         for update in &mut updates {
             update.changes = self.0.majors.expand(mem::take(&mut update.changes));
         }
+        updates.iter().for_each(warn_of_user_agent);
         let (root, changed) = match changes {
             Some(changes) => self.0.root.apply(changes),
             None => (Arc::clone(&before), Vec::new()),
@@ -337,6 +339,17 @@ impl Cache {
             .grouped
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Warns of a group whose nodes are selected by their user agent (V-51).
+fn warn_of_user_agent(update: &GroupUpdate) {
+    let Definition::Set(matcher) = &update.definition else {
+        return;
+    };
+    if let Some(pattern) = &matcher.user_agent {
+        let pattern = pattern.to_string();
+        warn!(group = %update.name, %pattern, "group matches by user agent, which does not say what a client supports: use its features, extensions or versions");
     }
 }
 

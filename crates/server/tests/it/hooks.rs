@@ -6,7 +6,10 @@ use envoy_types::pb::envoy::service::status::v3::{ClientStatusRequest, ClientSta
 use http::StatusCode;
 use oxds_core::group::NodeMatcher;
 use oxds_core::session::Request;
-use oxds_server::{Cache, Call, HookFuture, Hooks, Nack, Observer, SentResponse, Server, Status};
+use oxds_server::{
+    Cache, Call, ClientApi, FieldCatalogue, HookFuture, Hooks, Nack, Observer, Requirement, SemVer,
+    SentResponse, Server, Status, Support, VersionedTypeUrl,
+};
 use oxds_types::discovery::{DiscoveryResponse, Node, Status as Rpc};
 use oxds_types::{Glob, ResourceType, Version};
 use tokio::sync::Notify;
@@ -423,4 +426,84 @@ async fn each_call_may_have_another_observer() {
             .count(),
         1
     );
+}
+
+/// An observer that records what its client supports at each request.
+struct Supports {
+    node: Arc<Mutex<Node>>,
+    found: Arc<Mutex<Vec<[Support; 2]>>>,
+}
+
+impl Observer for Supports {
+    fn node(&mut self, node: Node) -> HookFuture<'static, Node> {
+        *self.node.lock().unwrap() = node.clone();
+        Box::pin(std::future::ready(Ok(node)))
+    }
+
+    fn request(&mut self, request: &Request) -> Result<(), Status> {
+        let cluster = "envoy.config.cluster.v3.Cluster";
+        let fields = FieldCatalogue::default()
+            .field(
+                "by.version",
+                Requirement::default().since(cluster, SemVer::new(3, 7, 0)),
+            )
+            .field(
+                "by.feature",
+                Requirement::default().feature("com.acme.burst"),
+            );
+        let node = self.node.lock().unwrap();
+        let client = ClientApi::of(&node).with_versions(request.versioned_type_urls());
+        let found = ["by.version", "by.feature"].map(|field| client.supports(&fields, field));
+        self.found.lock().unwrap().push(found);
+        Ok(())
+    }
+}
+
+/// Given hooks and clients that send versions and features, or nothing, then the program finds out which fields they support.
+/// Unknown features are kept, and shown (V-53).
+#[tokio::test]
+async fn v54_hooks_find_out_which_fields_a_client_supports() {
+    let found: Arc<Mutex<Vec<[Support; 2]>>> = Arc::default();
+    let seen = Arc::clone(&found);
+    let hooks = move |_: &Call| {
+        Ok(Supports {
+            node: Arc::default(),
+            found: Arc::clone(&seen),
+        })
+    };
+    let server = Running::start(Server::builder().hooks(hooks)).await;
+    server.cache.apply(upsert(&["a"]));
+    let version = |minor| VersionedTypeUrl {
+        type_url: CDS.to_owned(),
+        most_recently_supported: Some(SemVer::new(3, minor, 0).into()),
+    };
+    for (features, versions, expected) in [
+        (
+            vec!["com.acme.burst"],
+            vec![version(7)],
+            [Support::Yes, Support::Yes],
+        ),
+        (
+            vec!["com.acme.other"],
+            vec![version(6)],
+            [Support::No, Support::No],
+        ),
+        (vec![], vec![], [Support::Unknown, Support::Unknown]),
+    ] {
+        let mut request = ask(CDS, &[]);
+        let node = request.node.get_or_insert_default();
+        node.client_features = features
+            .iter()
+            .map(|feature| (*feature).to_owned())
+            .collect();
+        request.versioned_type_urls = versions;
+        let mut stream = Stream::open(server.grpc, SOTW).await;
+        stream.send(&request);
+        stream.sotw().await;
+        assert_eq!(found.lock().unwrap().pop(), Some(expected));
+        let status = json(server.http).await;
+        let nodes = status["nodes"].as_array().unwrap();
+        let shown = &nodes.last().unwrap()["client_features"];
+        assert_eq!(shown, &serde_json::json!(features));
+    }
 }

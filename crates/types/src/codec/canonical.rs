@@ -192,6 +192,25 @@ pub(super) fn to_current(
     }
 }
 
+/// Converts the content of each `TypedStruct` in a canonical message to API v3: it is JSON, which the readers of text do not
+/// descend into.
+pub(super) fn struct_to_current(schema: &'static Message, value: Bytes, walk: &Walk) -> Bytes {
+    let converted = bytes_to_current(schema, value.clone(), &mut walk.path(), walk);
+    let (Ok((_, converted)) | Err((_, converted))) = converted;
+    if converted == value {
+        return value;
+    }
+    match DynamicMessage::decode(schema.descriptor.clone(), converted.clone()) {
+        Ok(mut message) => {
+            let mut value = Vec::new();
+            normalise(schema, &mut message);
+            encode(schema, &message, &mut value);
+            value.into()
+        }
+        Err(_) => converted,
+    }
+}
+
 /// Converts an encoded message at `path` to API v3. Bytes without v2 content are returned unchanged.
 pub(super) fn bytes_to_current(
     schema: &'static Message,

@@ -48,7 +48,7 @@ pub(super) fn read_json(text: &str, context: Context<'_>) -> ReadResult {
         .map_err(|error| (json_reason(&error), json_position(&error)))
 }
 
-fn json_reason(error: &serde_json::Error) -> Reason {
+pub(super) fn json_reason(error: &serde_json::Error) -> Reason {
     // `Display` appends the position, which is returned separately.
     let text = error.to_string();
     let text = text
@@ -61,7 +61,7 @@ fn json_reason(error: &serde_json::Error) -> Reason {
     }
 }
 
-fn json_position(error: &serde_json::Error) -> Option<Position> {
+pub(super) fn json_position(error: &serde_json::Error) -> Option<Position> {
     let line = u32::try_from(error.line()).ok().filter(|line| *line > 0)?;
     Some(Position {
         line,
@@ -154,7 +154,7 @@ fn budget(bytes: usize) -> serde_saphyr::Budget {
     budget
 }
 
-fn yaml_reason(error: &serde_saphyr::Error, bytes: usize) -> Reason {
+pub(super) fn yaml_reason(error: &serde_saphyr::Error, bytes: usize) -> Reason {
     let text = UserMessageFormatter.format_message(error);
     // Inside an alias, the text also lists the uses of the alias. The position is returned separately.
     let text = text
@@ -173,7 +173,7 @@ fn yaml_reason(error: &serde_saphyr::Error, bytes: usize) -> Reason {
     }
 }
 
-fn yaml_position(location: serde_saphyr::Location) -> Position {
+pub(super) fn yaml_position(location: serde_saphyr::Location) -> Position {
     Position {
         line: location.line() as u32,
         column: location.column() as u32,
@@ -348,13 +348,14 @@ fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'
     );
     let mut value = Vec::new();
     canonical::encode(schema, &message, &mut value);
+    let value = canonical::struct_to_current(schema, value.into(), walk);
     // The reader counts messages, but a `Struct` has three levels for each level of the text.
     if let Err(deep) = depth::measure(schema, &value, MAX_DEPTH) {
         let mut path = walk.path();
         deep.extend(&mut path);
         walk.note_at(path, Reason::too_deep());
     }
-    Draft::new(schema, &message, Bytes::from(value))
+    Draft::new(schema, &message, value)
 }
 
 /// The parts of a `Resource` wrapper that are read.

@@ -286,20 +286,25 @@ impl Serialize for ValueView<'_> {
                     None => serializer.serialize_i32(*number),
                 }
             }
-            (Value::Bool(value), _) => serializer.serialize_bool(*value),
-            (Value::String(value), _) => serializer.serialize_str(value),
-            (Value::I32(value), _) => serializer.serialize_i32(*value),
-            (Value::U32(value), _) => serializer.serialize_u32(*value),
-            // ProtoJSON: 64-bit integers are strings, because many parsers read numbers as 64-bit floats.
-            (Value::I64(value), _) => serializer.collect_str(value),
-            (Value::U64(value), _) => serializer.collect_str(value),
-            (Value::F32(value), _) => {
-                float(f64::from(*value), serializer, |s| s.serialize_f32(*value))
-            }
-            (Value::F64(value), _) => float(*value, serializer, |s| s.serialize_f64(*value)),
-            (Value::Bytes(value), _) => serializer.serialize_str(&base64(value)),
-            _ => Err(S::Error::custom("a value of another type than its field")),
+            (value, _) => scalar(value, serializer),
         }
+    }
+}
+
+/// Serializes a number, a bool, a string or bytes.
+pub(super) fn scalar<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Value::Bool(value) => serializer.serialize_bool(*value),
+        Value::String(value) => serializer.serialize_str(value),
+        Value::I32(value) => serializer.serialize_i32(*value),
+        Value::U32(value) => serializer.serialize_u32(*value),
+        // ProtoJSON: 64-bit integers are strings, because many parsers read numbers as 64-bit floats.
+        Value::I64(value) => serializer.collect_str(value),
+        Value::U64(value) => serializer.collect_str(value),
+        Value::F32(value) => float(f64::from(*value), serializer, |s| s.serialize_f32(*value)),
+        Value::F64(value) => float(*value, serializer, |s| s.serialize_f64(*value)),
+        Value::Bytes(value) => serializer.serialize_str(&base64(value)),
+        _ => Err(S::Error::custom("a value of another type than its field")),
     }
 }
 

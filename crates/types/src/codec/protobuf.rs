@@ -79,8 +79,13 @@ pub(super) fn read_text(text: &str, context: Context<'_>) -> ReadResult {
     .map_err(|reason| (reason, None))
 }
 
-/// Returns the message type of a file: from its `proto-message` comment, or else from how the text begins.
+/// Returns the message type of a file of resources: a response, unless the text says otherwise.
 fn text_message(text: &str) -> &str {
+    declared_message(text).unwrap_or(RESPONSE)
+}
+
+/// Returns the message type of a file: from its `proto-message` comment, or an `Any` if the text begins like one.
+pub(super) fn declared_message(text: &str) -> Option<&str> {
     let comments = text
         .lines()
         .map(str::trim_start)
@@ -90,18 +95,14 @@ fn text_message(text: &str) -> &str {
             .trim_start_matches(['#', ' '])
             .strip_prefix("proto-message:")
         {
-            return name.trim();
+            return Some(name.trim());
         }
     }
     let first = text
         .lines()
         .map(str::trim_start)
         .find(|line| !line.is_empty() && !line.starts_with('#'));
-    if first.is_some_and(|line| line.starts_with('[')) {
-        ANY
-    } else {
-        RESPONSE
-    }
+    first.filter(|line| line.starts_with('[')).map(|_| ANY)
 }
 
 /// Returns whether the text has an `Any` of a type that only v2 has: `[type.googleapis.com/…] { … }`.
@@ -333,7 +334,10 @@ fn checked(
     draft.noticed(walk.take_notices())
 }
 
-fn position(error: &prost_reflect::text_format::ParseError, text: &str) -> Option<Position> {
+pub(super) fn position(
+    error: &prost_reflect::text_format::ParseError,
+    text: &str,
+) -> Option<Position> {
     let offset = error.labels()?.next()?.offset();
     text.get(..offset).map(error::end_of)
 }

@@ -1,5 +1,6 @@
 //! The messages of the descriptors, what became of each in the major, and their plans.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
@@ -14,14 +15,14 @@ use super::report::TreeError;
 use super::unknown::UnknownFields;
 
 /// Options of a translator.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Facts that the annotations lack.
-    pub corrections: &'static [Correction],
+    pub corrections: Cow<'static, [Correction]>,
     /// First segments of packages that have no message with a predecessor, and still belong to the API: a message of a
     /// newer major does not exist in an older one. Other APIs count their majors on their own.
     pub roots: &'static [&'static str],
-    /// What happens to unknown fields of messages that become others.
+    /// Policy for unknown fields of messages that become others.
     pub unknown_fields: UnknownFields,
 }
 
@@ -55,11 +56,11 @@ struct Chain {
     down: bool,
 }
 
-/// What becomes of a message.
+/// Fate of a message in the major.
 pub(super) enum Becomes<'a> {
-    /// It is rewritten.
+    /// Rewritten along a plan.
     Message(&'a Plan),
-    /// It is passed on: no descriptor knows it.
+    /// Passed on unchanged: no descriptor knows it.
     Itself,
     /// The major has no such message.
     Nothing,
@@ -75,7 +76,7 @@ impl Catalog {
         errors: &mut Vec<TreeError>,
     ) -> Catalog {
         let pools: &[&DescriptorPool] = if from == to { &[&from] } else { &[&from, &to] };
-        let lineage = Lineage::read(pools, options.corrections, errors);
+        let lineage = Lineage::read(pools, &options.corrections, errors);
         let renames = Renames::of(pools, options.corrections);
         let mut index = HashMap::new();
         let mut slots = Vec::new();
@@ -157,6 +158,21 @@ impl Catalog {
         majors.sort_unstable();
         majors.dedup();
         majors
+    }
+
+    /// Returns the slots of the messages that become a message of the next major, without further ones in between.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = usize> {
+        (0..self.slots.len()).filter(|slot| {
+            let chain = self.chain(&self.slots[*slot]);
+            chain.is_some_and(|chain| chain.messages.len() == 2 && !chain.down)
+        })
+    }
+
+    /// Returns a message, and what becomes of it.
+    pub(super) fn ends(&self, slot: usize) -> (MessageDescriptor, MessageDescriptor) {
+        let slot = &self.slots[slot];
+        let last = self.chain(slot).and_then(|chain| chain.messages.last());
+        (slot.message.clone(), last.unwrap_or(&slot.message).clone())
     }
 
     pub(super) fn unknown_fields(&self) -> UnknownFields {

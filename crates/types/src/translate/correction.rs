@@ -1,7 +1,7 @@
 //! Facts about an API that its annotations lack, or state wrongly.
 
 /// One correction of the annotations. The reason is part of the data: it says why the API is as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Correction {
     /// The message replaced another one than the annotation states.
     Previous {
@@ -23,6 +23,16 @@ pub enum Correction {
         /// Why the annotation is not enough.
         reason: &'static str,
     },
+    /// A deprecated field has a replacement in the same message, which takes its value if it is not set itself. It counts
+    /// once a major has removed the deprecated field.
+    Replaced {
+        /// Full name of the message in the older major.
+        parent: String,
+        /// Name of the deprecated field.
+        old: String,
+        /// Name of the replacement.
+        new: String,
+    },
     /// A field has a fixed value whenever a message of an older major becomes this message.
     Fixed {
         /// Full name of the message in the newer major.
@@ -34,6 +44,20 @@ pub enum Correction {
         /// Why the old value is useless.
         reason: &'static str,
     },
+}
+
+/// Returns the replacement of a deprecated field.
+pub(super) fn replaced<'a>(
+    corrections: &'a [Correction],
+    message: &str,
+    name: &str,
+) -> Option<&'a str> {
+    corrections.iter().find_map(|one| match one {
+        Correction::Replaced { parent, old, new } if (&**parent, &**old) == (message, name) => {
+            Some(&**new)
+        }
+        _ => None,
+    })
 }
 
 /// Returns the name that a correction gives to a field or enum value.

@@ -9,12 +9,14 @@
 //!
 //! A number alone is no match: it may have got a new meaning.
 
+use std::borrow::Cow;
+
 use prost_reflect::{
     DescriptorPool, DynamicMessage, EnumDescriptor, EnumValueDescriptor, ExtensionDescriptor,
     FieldDescriptor, MessageDescriptor,
 };
 
-use super::correction::{Correction, renamed};
+use super::correction::{Correction, renamed, replaced};
 use super::lineage::text;
 use super::report::{TreeError, TreeErrorCause, UNAVAILABLE};
 
@@ -23,11 +25,14 @@ use super::report::{TreeError, TreeErrorCause, UNAVAILABLE};
 pub(super) struct Renames {
     fields: Vec<ExtensionDescriptor>,
     values: Vec<ExtensionDescriptor>,
-    pub(super) corrections: &'static [Correction],
+    pub(super) corrections: Cow<'static, [Correction]>,
 }
 
 impl Renames {
-    pub(super) fn of(pools: &[&DescriptorPool], corrections: &'static [Correction]) -> Renames {
+    pub(super) fn of(
+        pools: &[&DescriptorPool],
+        corrections: Cow<'static, [Correction]>,
+    ) -> Renames {
         let named = |name: &str| {
             let found = pools
                 .iter()
@@ -43,7 +48,7 @@ impl Renames {
 
     fn of_field(&self, field: &FieldDescriptor) -> Option<String> {
         let parent = field.parent_message();
-        if let Some(name) = renamed(self.corrections, parent.full_name(), field.name()) {
+        if let Some(name) = renamed(&self.corrections, parent.full_name(), field.name()) {
             return Some(name.to_owned());
         }
         field.field_descriptor_proto().options.as_ref()?;
@@ -52,7 +57,7 @@ impl Renames {
 
     fn of_value(&self, value: &EnumValueDescriptor) -> Option<String> {
         let parent = value.parent_enum();
-        if let Some(name) = renamed(self.corrections, parent.full_name(), value.name()) {
+        if let Some(name) = renamed(&self.corrections, parent.full_name(), value.name()) {
             return Some(name.to_owned());
         }
         value.enum_value_descriptor_proto().options.as_ref()?;
@@ -101,6 +106,17 @@ pub(super) fn fields(
             None => same.extend(same_name.map(|found| (field, found))),
         }
     }
+    let mut replaced_ones = Vec::new();
+    for field in old.fields() {
+        let is_free = |matches: &[(FieldDescriptor, FieldDescriptor)]| {
+            matches.iter().all(|(one, _)| *one != field)
+        };
+        let target = replaced(&renames.corrections, old.full_name(), field.name());
+        let found = target.and_then(|target| new.get_field_by_name(target));
+        if is_free(&claims) && is_free(&same) {
+            replaced_ones.extend(found.map(|found| (field.clone(), found)));
+        }
+    }
     for (field, found) in claims.into_iter().chain(same) {
         match matches.iter().find(|(_, taken)| *taken == found) {
             None => matches.push((field, found)),
@@ -115,6 +131,8 @@ pub(super) fn fields(
             )),
         }
     }
+    // The replacement itself comes first: it has the value if it is set.
+    matches.extend(replaced_ones);
     matches
 }
 

@@ -42,6 +42,7 @@ mod plan;
 mod report;
 mod rewrite;
 mod structs;
+mod stubs;
 mod translator;
 mod unknown;
 

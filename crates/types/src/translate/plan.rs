@@ -68,6 +68,8 @@ pub(super) struct FieldPlan {
     pub(super) action: Action,
     /// The field of the result.
     pub(super) to: Target,
+    /// Number of the field that has this field's place if both are set: it replaces this one.
+    pub(super) yields_to: Option<u32>,
     /// Encoding of an item and its length in bytes, 0 for varints, if the list can be packed.
     pub(super) packable: Option<(WireType, usize)>,
 }
@@ -133,6 +135,11 @@ pub(super) struct EnumPlan {
 pub(super) type EnumValue = (String, i32);
 
 impl Plan {
+    /// Returns all fields, sorted by number; of a message that keeps its type, those with messages.
+    pub(super) fn fields(&self) -> &[FieldPlan] {
+        &self.fields
+    }
+
     pub(super) fn field(&self, number: u32) -> Option<&FieldPlan> {
         let index = self
             .fields
@@ -144,6 +151,11 @@ impl Plan {
     pub(super) fn field_named(&self, name: &str) -> Option<&FieldPlan> {
         let mut fields = self.fields.iter();
         fields.find(|field| field.name == name || field.json_name == name)
+    }
+
+    /// Returns whether some field of the message is replaced by another one.
+    pub(super) fn has_replaced(&self) -> bool {
+        self.fields.iter().any(|field| field.yields_to.is_some())
     }
 
     /// Returns whether the result defines a field with this number.
@@ -164,7 +176,7 @@ impl Plan {
 
 /// Looks up the plan of a message: its slot, and the full name of its result.
 pub(super) trait Slots {
-    /// Returns the slot of a message, and the name of what becomes of it; `None` if nothing does.
+    /// Returns the slot of a message, and the name of its result, which a removed message lacks; `None` for a message without slot.
     fn find(&self, message: &str) -> Option<(usize, Option<String>)>;
 }
 
@@ -181,6 +193,7 @@ pub(super) fn keep(message: &MessageDescriptor, slots: &dyn Slots) -> Plan {
                 shape: Shape::of(&field),
                 action: Action::Message(child),
                 to: Target::of(&field),
+                yields_to: None,
                 packable: None,
             })
         })
@@ -236,6 +249,7 @@ pub(super) fn change(
         .collect();
     fields.sort_by_key(|field| field.number);
     join_oneofs(from, to, &mut fields);
+    yield_places(&steps, &mut fields);
     let mut numbers: Vec<u32> = to.fields().map(|field| field.number()).collect();
     numbers.sort_unstable();
     let fixed = renames.corrections.iter().filter_map(|one| match one {
@@ -306,6 +320,7 @@ impl Compiling<'_> {
             shape: Shape::of(field),
             action,
             to,
+            yields_to: None,
             packable: packable(&value_kind(field)),
         }
     }
@@ -458,6 +473,29 @@ fn join_oneofs(from: &MessageDescriptor, to: &MessageDescriptor, fields: &mut [F
                     .any(|one| one.is_none() || *one != origins[0])
         };
         field.to.oneof = oneof.clone().filter(|_| joined.is_some_and(is_new));
+    }
+}
+
+/// Marks the fields that share a field of the result with their replacement, which is the first match.
+fn yield_places(steps: &[Matches<FieldDescriptor>], fields: &mut [FieldPlan]) {
+    for index in 0..fields.len() {
+        let target = fields[index].to.number;
+        let dropped = |field: &FieldPlan| matches!(field.action, Action::Drop(_));
+        if dropped(&fields[index]) {
+            continue;
+        }
+        let rank = |field: &FieldPlan| {
+            let first = steps.first().into_iter().flatten();
+            first
+                .map(|(old, _)| old.number())
+                .position(|number| number == field.number)
+        };
+        let others = fields
+            .iter()
+            .filter(|other| !dropped(other) && other.to.number == target);
+        let first = others.min_by_key(|other| rank(other));
+        let winner = first.map(|field| field.number);
+        fields[index].yields_to = winner.filter(|number| *number != fields[index].number);
     }
 }
 

@@ -44,6 +44,14 @@ pub enum Incompatibility {
         /// Name of the field that is kept.
         other: String,
     },
+    /// The deprecated field is set, and so is its replacement.
+    #[error("{other} is set too, which replaces it in {message}")]
+    Replaced {
+        /// Full name of the message in the version that has the replacement only.
+        message: String,
+        /// Name of the replacement, which is kept.
+        other: String,
+    },
     /// The value is out of range for the type that the field has in the other version.
     #[error("value {value} is out of range for {to} in {message}")]
     OutOfRange {

@@ -1,9 +1,9 @@
-//! Rewrites encoded messages along their plans. The bytes of what does not change are copied.
+//! Rewrites encoded messages along their plans. Unchanged bytes are copied.
 
 use std::borrow::Cow;
 
 use prost::DecodeError;
-use prost::encoding::{WireType, decode_varint, encode_key, encode_varint};
+use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
 use super::catalog::{Becomes, Catalog};
 use super::plan::{Action, Child, Content, EnumPlan, FieldPlan, Integer, Plan, Shape};
@@ -25,13 +25,15 @@ pub(super) struct Rewriter<'a, 'n> {
     pub(super) down: bool,
 }
 
-/// What is known of a message while its fields are rewritten.
+/// Facts about a message that its fields share while they are rewritten.
 #[derive(Default)]
 struct Seen {
     /// Number of items so far of each list.
     items: Vec<(u32, usize)>,
     /// Number of the field that is set in each oneof where fields meet: oneof, field.
     oneofs: Vec<(String, u32)>,
+    /// Numbers of the fields of the whole message, if a field needs to know.
+    set: Vec<u32>,
 }
 
 impl<'a> Rewriter<'a, '_> {
@@ -75,6 +77,12 @@ impl<'a> Rewriter<'a, '_> {
             field.is_some_and(|field| field.shape == Shape::Map)
         };
         let mut seen = Seen::default();
+        if plan.has_replaced() {
+            let mut rest = input;
+            while !rest.is_empty() {
+                seen.set.push(occurrence(&mut rest, is_map)?.number);
+            }
+        }
         while !input.is_empty() {
             let at = occurrence(&mut input, is_map)?;
             match plan.field(at.number) {
@@ -122,6 +130,10 @@ impl<'a> Rewriter<'a, '_> {
         {
             return Ok(());
         }
+        if let Some(other) = field.yields_to.filter(|other| seen.set.contains(other)) {
+            self.replaced(plan, other, trail);
+            return Ok(());
+        }
         if let Some(oneof) = &field.to.oneof
             && !self.takes(plan, oneof, field, trail, seen)
         {
@@ -141,6 +153,16 @@ impl<'a> Rewriter<'a, '_> {
             }
             Shape::List => self.items(plan, field, at, trail, seen, out),
         }
+    }
+
+    /// Reports a field whose replacement is set.
+    pub(super) fn replaced(&mut self, plan: &Plan, other: u32, trail: &Trail<'_>) {
+        let other = plan.field(other).map(|field| field.name.clone());
+        let cause = Incompatibility::Replaced {
+            message: plan.to.clone(),
+            other: other.unwrap_or_default(),
+        };
+        self.note(trail, cause);
     }
 
     /// Returns whether a field is the first one that is set in a oneof.
@@ -184,7 +206,7 @@ impl<'a> Rewriter<'a, '_> {
             return Ok(());
         }
         if let (WireType::LengthDelimited, Some((wire, size))) = (at.wire, field.packable) {
-            let mut packed = at.body;
+            let (mut packed, mut single, mut kept) = (at.body, Vec::new(), Vec::new());
             while !packed.is_empty() {
                 let item = packed;
                 match size {
@@ -194,7 +216,19 @@ impl<'a> Rewriter<'a, '_> {
                 let item = &item[..item.len() - packed.len()];
                 let index = count(&mut seen.items, field.number);
                 let trail = trail.then(TrailStep::Index(index));
-                self.item(plan, field, (wire, item), index, &trail, out)?;
+                single.clear();
+                self.item(plan, field, (wire, item), index, &trail, &mut single)?;
+                let mut value = &single[..];
+                if !value.is_empty() {
+                    decode_key(&mut value)?;
+                }
+                kept.extend_from_slice(value);
+            }
+            if field.to.is_list {
+                // A packed list stays packed.
+                put(field.to.number, &kept, out);
+            } else if !kept.is_empty() {
+                raw(field.to.number, wire, &kept, out);
             }
             return Ok(());
         }

@@ -91,6 +91,16 @@ impl<'a> Rewriter<'a, '_> {
             {
                 continue;
             }
+            let set = |number: u32| {
+                let keys = entries
+                    .iter()
+                    .filter_map(|entry| plan.field_named(&entry.key));
+                keys.map(|field| field.number).any(|one| one == number)
+            };
+            if let Some(other) = field.yields_to.filter(|other| set(*other)) {
+                self.replaced(plan, other, trail);
+                continue;
+            }
             if let Some(oneof) = &field.to.oneof {
                 match oneofs.iter().find(|(name, _)| name == oneof) {
                     Some((_, other)) if *other != field.name => {

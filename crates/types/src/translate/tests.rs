@@ -462,6 +462,48 @@ fn v40_message_without_versions_keeps_its_type() {
     );
 }
 
+/// Given a deprecated field that the next major removed, when its replacement is known, then it gets the value, unless it
+/// is set itself.
+#[test]
+fn v46_replacement_gets_the_value_of_a_removed_field() {
+    let v1 = (
+        "shop.v1",
+        "message A { string new = 1; string old = 2 [deprecated = true]; int32 n = 3; }",
+    );
+    let v2 = ("shop.v2", "message A { string new = 1; int32 n = 3; }");
+    let pool = pool(&[v1, v2]);
+    let replaced = Correction::Replaced {
+        parent: "shop.v1.A".to_owned(),
+        old: "old".to_owned(),
+        new: "new".to_owned(),
+    };
+    let options = Options {
+        corrections: vec![replaced].into(),
+        ..Options::default()
+    };
+    let translator = |major: &str| {
+        let options = options.clone();
+        Translator::new(pool.clone(), pool.clone(), major.parse().unwrap(), options).unwrap()
+    };
+    translator("v2").check().unwrap();
+    let up = |text: &str| {
+        let done = translator("v2")
+            .translate("shop.v1.A", &encoded(&pool, "shop.v1.A", text))
+            .unwrap();
+        let dropped: Vec<String> = done.dropped.iter().map(ToString::to_string).collect();
+        (printed(&pool, "shop.v2.A", &done.value), dropped)
+    };
+    assert_eq!(up("old: 'a' n: 1"), ("new:\"a\",n:1".to_owned(), vec![]));
+    let both = "old: new is set too, which replaces it in shop.v2.A".to_owned();
+    assert_eq!(
+        up("old: 'a' new: 'b'"),
+        ("new:\"b\"".to_owned(), vec![both])
+    );
+    let value = encoded(&pool, "shop.v2.A", "new: 'c'");
+    let down = translator("v1").translate("shop.v2.A", &value).unwrap();
+    assert_eq!(printed(&pool, "shop.v1.A", &down.value), "new:\"c\"");
+}
+
 /// Readers take an entry of a map as length-delimited, whatever its wire type.
 #[test]
 fn v40_map_entry_of_odd_wire_type_is_translated() {

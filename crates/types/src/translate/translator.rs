@@ -8,6 +8,7 @@ use super::catalog::{Catalog, Options};
 use super::major::Major;
 use super::report::{Dropped, Incompatibility, Trail, Translation, TreeError};
 use super::rewrite::{Note, Rewriter};
+use super::stubs::skeleton;
 use crate::clip::clip;
 use crate::discovery::Any;
 
@@ -104,6 +105,13 @@ impl Translator {
     #[must_use]
     pub fn majors(&self) -> Vec<Major> {
         self.0.majors()
+    }
+
+    /// Returns a Rust skeleton for the pairs of messages that need a decision: one function each, with every unchanged field
+    /// done and a `todo!` per changed one. `None` if no pair needs one.
+    #[must_use]
+    pub fn skeleton(&self) -> Option<String> {
+        skeleton(&self.0)
     }
 
     /// Translates an encoded message. Fields that the other major lacks are dropped and reported.

@@ -1,5 +1,6 @@
 //! Full names of messages in v2 and v3, and the translators between both.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::corrections::CORRECTIONS;
@@ -9,7 +10,7 @@ use crate::schema::{self, Message};
 use crate::translate::{Options, Translator, UnknownFields};
 
 const OPTIONS: Options = Options {
-    corrections: CORRECTIONS,
+    corrections: Cow::Borrowed(CORRECTIONS),
     // The `xds` packages are younger than v2.
     roots: &["xds"],
     // An unknown number has a meaning in the other version that is not known either.

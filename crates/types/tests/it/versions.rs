@@ -111,6 +111,87 @@ fn yaml_of(any: &Any) -> String {
     String::from_utf8(encode(std::slice::from_ref(any), Format::Yaml).unwrap()).unwrap()
 }
 
+/// Given a v2 configuration as `TypedStruct`, in v2 and in v3 listeners and with fields in any order, when the file is read,
+/// then its type URL and names are those of v3.
+#[test]
+fn v57_typed_struct_of_v2_is_read_as_v3() {
+    let holder = |holder: &str, version: &str, fields: &str| {
+        let from = "'@type': type.googleapis.com/envoy.config.filter.http.router.v2.Router
+          dynamic_stats: true";
+        V2.replace(
+            from,
+            &format!(
+                "'@type': type.googleapis.com/{holder}
+          type_url: type.googleapis.com/{version}
+          value: {fields}"
+            ),
+        )
+    };
+    let host = "envoy.config.filter.http.dynamic_forward_proxy.v2alpha.PerRouteConfig";
+    let new = "envoy.extensions.filters.http.dynamic_forward_proxy.v3.PerRouteConfig";
+    for name in ["udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct"] {
+        let old = holder(name, host, "{ own: 1, host_rewrite: a }");
+        // A field that no descriptor knows is kept in no version: v3 may know another one.
+        let unknown = yaml_errors(&old);
+        assert!(unknown.contains("own: exists in v2 only"), "{unknown}");
+        let old = holder(name, host, "{ hostRewrite: a }");
+        let expected = holder(name, new, "{ hostRewriteLiteral: a }");
+        assert_eq!(yaml(&old)[0].any, yaml(&expected)[0].any, "{name}");
+        let in_v3 = old.replace("envoy.api.v2.Listener", "envoy.config.listener.v3.Listener");
+        assert_eq!(yaml(&in_v3)[0].any, yaml(&expected)[0].any, "{name}");
+    }
+    // A `Struct` without a type is the same in all versions.
+    let filter = V3.replace(
+        "'@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router
+          dynamic_stats: true",
+        "'@type': type.googleapis.com/google.protobuf.Struct
+          value: { host_rewrite: envoy.api.v2.Cluster }",
+    );
+    assert!(yaml_of(&yaml(&filter)[0].any).contains("host_rewrite: envoy.api.v2.Cluster"));
+}
+
+/// Given one file with resources of both majors, bare and wrapped, when it is read, then the type URL of each resource
+/// decides its major.
+#[test]
+fn v55_v56_type_url_of_each_resource_decides_its_major() {
+    let indented = |text: &str| text.trim().replace('\n', "\n  ");
+    for response in [
+        "",
+        "'@type': type.googleapis.com/envoy.api.v2.DiscoveryResponse\n",
+    ] {
+        let file = format!(
+            "{response}resources:\n- {}\n- {}\n",
+            indented(&V2.replace("name: ingress", "name: a")),
+            indented(V3)
+        );
+        let read = yaml(&file);
+        let names: Vec<&str> = read.iter().map(|one| &*one.name).collect();
+        assert_eq!(names, ["a", "ingress"]);
+        assert_eq!(read[0].any.type_url, read[1].any.type_url);
+        assert_eq!(read[1].any, yaml(V3)[0].any);
+        // The same resources as a binary response, whose bodies keep their major until they are read.
+        let old = Any {
+            type_url: ResourceType::LISTENER
+                .type_url_in(ApiVersion::V2)
+                .unwrap()
+                .to_owned(),
+            value: to_v2(ResourceType::LISTENER.message(), &read[0].any.value)
+                .unwrap()
+                .into(),
+        };
+        let binary = encode(&[old, read[1].any.clone()], Format::Binary).unwrap();
+        let options = oxds_types::codec::Options::default();
+        let again =
+            oxds_types::codec::decode("both.pb".as_ref(), Format::Binary, &binary, &options);
+        let again = again.unwrap_or_else(|errors| panic!("{}", lines(&errors)));
+        assert_eq!(
+            (again[0].any.type_url.as_str(), again.len()),
+            (read[0].any.type_url.as_str(), 2)
+        );
+        assert_eq!(again[1].any, read[1].any);
+    }
+}
+
 /// Given v2 files with fields that v3 removed, when they are read, then each field is an error with position and path. A
 /// field that neither version has is an unknown field.
 #[test]

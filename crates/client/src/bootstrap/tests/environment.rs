@@ -148,3 +148,33 @@ fn c36_reachability_only_is_unknown_field_by_default() {
     assert!(error.contains(path), "{error}");
     assert!(read(&json(json!("yes")), "no").is_ok(), "not looked at");
 }
+
+/// Given a runtime with the names of gRPC's variables as keys, then its last layer decides, and the environment does not count.
+#[test]
+fn v47_features_of_grpc_are_runtime_keys() {
+    use oxds_types::runtime::{Layer, Snapshot, Source};
+    let key = "GRPC_EXPERIMENTAL_XDS_FALLBACK";
+    let json = with("xds_servers", json!([server("one:1"), server("two:2")])).to_string();
+    let servers = |layers| {
+        let runtime = Snapshot::from_layers(layers);
+        Bootstrap::from_json_in(&json, &runtime)
+            .unwrap()
+            .servers()
+            .len()
+    };
+    let environment = || {
+        let variable = [(key.into(), "false".into())];
+        Layer::environment(variable.into_iter())
+    };
+    let override_it = Layer::new("operator", Source::CommandLine);
+    let override_it = override_it.with(key, true).unwrap();
+    assert_eq!(servers(vec![environment()]), 1);
+    assert_eq!(servers(vec![environment(), override_it]), 2);
+    assert_eq!(servers(vec![]), 2);
+    let on = Layer::new("operator", Source::CommandLine);
+    let on = on
+        .with("GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING", true)
+        .unwrap();
+    let options = crate::Options::in_runtime(&Snapshot::from_layers(vec![on]));
+    assert!(options.data_error_handling);
+}

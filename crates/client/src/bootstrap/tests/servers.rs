@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{error, read, server, with};
+use super::{error, minimal, read, server, with};
 use crate::bootstrap::*;
 use crate::net::credentials::{Configured, CredentialTypes, Insecure};
 use crate::net::transport::DialTarget;
@@ -207,4 +207,50 @@ fn d9_transport_policy_has_a_json_form() {
             .to_string();
         assert!(error.contains(&format!("xds_servers[0].{rule}")), "{error}");
     }
+}
+
+/// Given the default policy, then v3 is used whatever the server says; the previous major needs the configuration or a flag.
+#[test]
+fn v48_previous_major_is_used_only_if_asked_for() {
+    use oxds_types::ApiVersion::{V2, V3};
+    use oxds_types::identity::{Major, Majors};
+    let current: Majors = [Major::V3].into_iter().collect();
+    let both: Majors = [Major::V2, Major::V3].into_iter().collect();
+    for (policy, version, is_allowed) in [
+        (None, V3, true),
+        (Some("V3"), V3, true),
+        // Asked for by the configuration of this server.
+        (Some("V2"), V2, true),
+        // A choice that would end at the previous major silently.
+        (Some("AUTO"), V2, false),
+    ] {
+        let mut one = server("one:1");
+        if let Some(policy) = policy {
+            one["transport_api_version"] = json!(policy);
+        }
+        let bootstrap = read(&with("xds_servers", json!([server("zero:0"), one]))).unwrap();
+        assert_eq!(bootstrap.servers()[1].version(), version, "{policy:?}");
+        assert_eq!(
+            bootstrap.check_majors(&current).is_ok(),
+            is_allowed,
+            "{policy:?}"
+        );
+        assert_eq!(bootstrap.check_majors(&both), Ok(()), "{policy:?}");
+    }
+}
+
+#[test]
+fn v49_no_common_major_names_server_and_both_sets() {
+    use oxds_types::identity::{Major, Majors};
+    let mut own = server("own:1");
+    own["transport_api_version"] = json!("AUTO");
+    own["server_features"] = json!(["xds_v4", { "xds_v3": true }, 3, null, "other"]);
+    let mut json = minimal();
+    json["authorities"] = json!({ "a": { "xds_servers": [own] } });
+    let current: Majors = [Major::V3].into_iter().collect();
+    let error = read(&json).unwrap().check_majors(&current).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "bootstrap: authorities.a.xds_servers[0].server_features: no common API version: the client allows v3; the server supports v2"
+    );
 }

@@ -16,12 +16,12 @@ mod type_state;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
+use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, VersionedTypeUrl};
 use oxds_types::{ApiVersion, ResourceType};
 
 use self::type_state::TypeState;
 use super::backoff::Backoff;
-use super::config::Server;
+use super::config::{ClientConfig, Server};
 use crate::protocol::Protocol;
 use crate::time::Instant;
 
@@ -47,6 +47,7 @@ pub enum AdsTransmit {
 #[derive(Debug)]
 pub(super) struct AdsStream {
     node: Node,
+    versions: Arc<[VersionedTypeUrl]>,
     protocol: Protocol,
     version: ApiVersion,
     resource_types: BTreeMap<ResourceType, TypeState>,
@@ -90,9 +91,10 @@ pub(super) enum StreamEnd {
 }
 
 impl AdsStream {
-    pub(super) fn new(node: Node, server: &Server) -> Self {
+    pub(super) fn new(config: &ClientConfig, server: &Server) -> Self {
         Self {
-            node,
+            node: config.node.clone(),
+            versions: Arc::clone(&config.versioned_type_urls),
             protocol: server.protocol,
             version: server.version,
             resource_types: BTreeMap::new(),
@@ -288,13 +290,20 @@ impl AdsStream {
                 let node = (!std::mem::replace(node_sent, true)).then(|| self.node.clone());
                 // gRFC A30: requests keep the configured version, whichever version the server answers in (C-56).
                 let type_url = resource_type.type_url_on(self.version);
+                let versions = match state.is_first() {
+                    true => of_type(&self.versions, resource_type),
+                    false => Vec::new(),
+                };
                 Some(match self.protocol {
                     Protocol::Sotw => {
-                        AdsTransmit::SotwRequest(Box::new(state.sotw_request(type_url, node)))
+                        let mut request = state.sotw_request(type_url, node);
+                        request.versioned_type_urls = versions;
+                        AdsTransmit::SotwRequest(Box::new(request))
                     }
                     Protocol::Delta => {
                         let cached = |name: &str| cached(resource_type, name);
-                        let request = state.delta_request(type_url, node, cached);
+                        let mut request = state.delta_request(type_url, node, cached);
+                        request.versioned_type_urls = versions;
                         AdsTransmit::DeltaRequest(Box::new(request))
                     }
                 })
@@ -326,4 +335,13 @@ impl AdsStream {
             state.reset(self.protocol);
         }
     }
+}
+
+/// Returns the versions of all majors of a resource.
+fn of_type(versions: &[VersionedTypeUrl], resource_type: &ResourceType) -> Vec<VersionedTypeUrl> {
+    let is_of_type = |versioned: &&VersionedTypeUrl| {
+        ResourceType::from_type_url(&versioned.type_url)
+            .is_some_and(|(known, _)| known == *resource_type)
+    };
+    versions.iter().filter(is_of_type).cloned().collect()
 }

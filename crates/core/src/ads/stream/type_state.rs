@@ -133,6 +133,11 @@ impl TypeState {
         self.request_due && (self.names_sent || !self.names.is_empty())
     }
 
+    /// Whether no request of this type was sent on this stream.
+    pub(super) fn is_first(&self) -> bool {
+        !self.names_sent
+    }
+
     pub(super) fn sotw_request(&mut self, type_url: &str, node: Option<Node>) -> DiscoveryRequest {
         self.request_due = false;
         self.names_sent = true;

@@ -12,7 +12,9 @@ mod hash;
 mod major;
 mod report;
 mod review;
+mod stubs;
 mod today;
+mod translate;
 mod trees;
 mod version;
 
@@ -60,6 +62,8 @@ enum Command {
     NextMajor(major::NextMajorArgs),
     Promote(major::PromoteArgs),
     Typemap(major::TypemapArgs),
+    Translate(translate::Args),
+    Stubs(stubs::Args),
     Review(review::Args),
     Explain(explain::Args),
 }
@@ -79,6 +83,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Command::NextMajor(args) => major::next_major(args),
         Command::Promote(args) => major::promote(args),
         Command::Typemap(args) => major::typemap(args),
+        Command::Translate(args) => translate::run(args),
+        Command::Stubs(args) => stubs::run(args),
         Command::Review(args) => review::run(args),
         Command::Explain(args) => explain::run(args),
     }

@@ -46,6 +46,34 @@ pub(super) struct FolderArgs {
     include: Vec<PathBuf>,
 }
 
+/// Tree that describes messages.
+#[derive(Debug, clap::Args)]
+pub(super) struct ImportArgs {
+    /// Tree: a folder, a commit (.git#ref=…), a descriptor set, a crate
+    #[arg(long, value_name = "TREE", default_value = ".")]
+    tree: Input,
+    /// Folder that is searched for imports
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    include: Vec<PathBuf>,
+}
+
+impl ImportArgs {
+    pub(super) fn load(&self) -> Result<Tree, Failure> {
+        let options = LoadOptions {
+            includes: self.include.clone(),
+            ..LoadOptions::default()
+        };
+        let what = format!("reading {}", self.tree);
+        let tree = progress::while_working(&what, || input::load(&self.tree, &options));
+        tree.map_err(failure)
+    }
+
+    /// Reads `oxds-ledger.yaml` of the tree.
+    pub(super) fn ledger(&self) -> Result<Option<Ledger>, Failure> {
+        ledger(&self.tree)
+    }
+}
+
 impl FolderArgs {
     pub(super) fn load(&self) -> Result<Tree, Failure> {
         let options = LoadOptions {
@@ -177,11 +205,15 @@ impl TreeArgs {
 
     /// Reads `oxds-ledger.yaml` of the tree.
     pub(super) fn ledger(&self) -> Result<Option<Ledger>, Failure> {
-        let Some(folder) = self.folder() else {
-            return Ok(None);
-        };
-        Ledger::read(&folder.join(LEDGER_FILE)).map_err(Failure::usage)
+        ledger(&self.tree)
     }
+}
+
+fn ledger(input: &Input) -> Result<Option<Ledger>, Failure> {
+    let Input::Folder(folder) = input else {
+        return Ok(None);
+    };
+    Ledger::read(&folder.join(LEDGER_FILE)).map_err(Failure::usage)
 }
 
 /// Old and new tree of a comparison.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use oxds_client::{Bootstrap, BootstrapError};
+use oxds_types::runtime::Snapshot;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -27,7 +28,20 @@ pub(crate) fn read(file: &Path) -> Result<Bootstrap, Failure> {
     let name = file.display();
     let json = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
-    Bootstrap::from_json(&json).map_err(|error| match error {
+    Bootstrap::from_json(&json).map_err(|error| malformed(file, error))
+}
+
+/// As [`read`], with the features of a runtime in place of those of the environment.
+pub(crate) fn read_in(file: &Path, runtime: &Snapshot) -> Result<Bootstrap, Failure> {
+    let name = file.display();
+    let json = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
+    Bootstrap::from_json_in(&json, runtime).map_err(|error| malformed(file, error))
+}
+
+fn malformed(file: &Path, error: BootstrapError) -> Failure {
+    let name = file.display();
+    match error {
         BootstrapError::Syntax {
             line,
             column,
@@ -38,7 +52,7 @@ pub(crate) fn read(file: &Path) -> Result<Bootstrap, Failure> {
             Failure::usage(format_args!("{name}: {path}: {reason}"))
         }
         other => Failure::usage(format_args!("{name}: {other}")),
-    })
+    }
 }
 
 /// Returns a line for the node, and one for each server.

@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 use report::CallReport;
 
 use super::{Format, duration, runtime};
+use crate::commands::bootstrap_version::BootstrapVersion;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::signals::StopSignals;
@@ -57,6 +58,8 @@ pub(crate) struct Args {
     /// Request message as encoded protobuf in hexadecimal [default: an empty message]
     #[arg(long, value_name = "BYTES", value_parser = hex)]
     data_hex: Option<bytes::Bytes>,
+    #[command(flatten)]
+    bootstrap_version: BootstrapVersion,
     /// Format of the report on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -67,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Failure::usage(error)
             .hint("create one with `oxds bootstrap grpc --server HOST:PORT > bootstrap.json`")
     })?;
+    args.bootstrap_version.check(clients.bootstrap())?;
     let message = args.data_hex.clone().unwrap_or_default();
     let method = Method::new(&args.method, &message, args.timeout).map_err(Failure::usage)?;
     runtime()?.block_on(async {

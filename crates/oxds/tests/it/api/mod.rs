@@ -1,7 +1,9 @@
 //! `oxds api` in a team's workflow: a repository, a branch, a change.
 
 mod except;
+mod golden;
 mod team;
+mod translate;
 
 use std::fs;
 use std::path::Path;

@@ -18,7 +18,6 @@ use crate::discovery::{Client, ClientCursor, Context};
 use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
 use crate::store::{Finding, Health};
-pub(super) use node::user_agent;
 use node::{NodeStatus, seconds};
 use query::Position;
 pub(super) use query::StatusQuery;

@@ -8,7 +8,7 @@ use oxds_core::session::{HeldBack, Nack, NackedResource, TypeStatus};
 use oxds_core::snapshot::Snapshot;
 use oxds_core::time::Instant;
 use oxds_types::ApiVersion;
-use oxds_types::discovery::Node;
+use oxds_types::identity::user_agent;
 use serde::Serialize;
 
 use crate::cache::Cache;
@@ -24,6 +24,8 @@ pub(super) struct NodeStatus {
     connected_seconds: f64,
     in_sync: bool,
     groups: Vec<String>,
+    /// The first ones, unknown ones included (V-53).
+    client_features: Vec<String>,
     kinds: Vec<NodeKind>,
 }
 
@@ -49,6 +51,8 @@ struct NodeKind {
     rejected_total: usize,
 }
 
+/// Client features of a node that a page has. The current clients have at most five.
+const MAX_FEATURES: usize = 20;
 /// NACKed resources of a type that a page has. All may have the same reason, of several kilobytes.
 const MAX_REJECTED: usize = 100;
 
@@ -109,6 +113,12 @@ impl NodeStatus {
             id: node.map(|node| node.id.clone()).unwrap_or_default(),
             cluster: node.map(|node| node.cluster.clone()).unwrap_or_default(),
             user_agent: node.map(user_agent).unwrap_or_default(),
+            client_features: node
+                .iter()
+                .flat_map(|node| &node.client_features)
+                .take(MAX_FEATURES)
+                .cloned()
+                .collect(),
             peer: client.peer,
             protocol: client.protocol,
             connected_seconds: seconds(now - client.since),
@@ -130,7 +140,8 @@ impl NodeStatus {
             FIELDS * (1 + kind.held_back.len()) + nack + rejected.sum::<usize>()
         };
         let kinds: usize = self.kinds.iter().map(of_kind).sum();
-        FIELDS + self.id.len() + self.cluster.len() + self.user_agent.len() + kinds
+        let features: usize = self.client_features.iter().map(String::len).sum();
+        FIELDS + self.id.len() + self.cluster.len() + self.user_agent.len() + features + kinds
     }
 }
 
@@ -202,24 +213,6 @@ fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> Reject
         reason: rejection.reason.to_string(),
         seconds_ago: seconds(now - rejection.at),
     }
-}
-
-/// Returns the name and version of the client, like `envoy 1.40.0`. A client may send the version as text or as numbers.
-pub(crate) fn user_agent(node: &Node) -> String {
-    use envoy_types::pb::envoy::config::core::v3::node::UserAgentVersionType;
-    let version = match &node.user_agent_version_type {
-        Some(UserAgentVersionType::UserAgentVersion(version)) => version.clone(),
-        Some(UserAgentVersionType::UserAgentBuildVersion(build)) => {
-            let version = build.version.as_ref();
-            version
-                .map(|v| format!("{}.{}.{}", v.major_number, v.minor_number, v.patch))
-                .unwrap_or_default()
-        }
-        None => String::new(),
-    };
-    format!("{} {version}", node.user_agent_name)
-        .trim()
-        .to_owned()
 }
 
 pub(super) fn seconds(duration: Duration) -> f64 {

@@ -6,6 +6,7 @@
 //!   cluster: checkout
 //!   locality: {region: eu, zone: eu-1, sub_zone: a}
 //!   metadata: {app.tier: gold}    # a path and its value
+//!   user_agent: envoy 1.40.*  # name and version; the server warns of it
 //! ```
 
 use std::collections::BTreeMap;
@@ -63,6 +64,7 @@ struct DefinitionFile {
 struct Conditions {
     id: Option<Glob>,
     cluster: Option<Glob>,
+    user_agent: Option<Glob>,
     locality: LocalityConditions,
     metadata: BTreeMap<String, Scalar>,
 }
@@ -87,6 +89,7 @@ pub(super) fn parse(id: &Path, text: &[u8]) -> Result<NodeMatcher, Vec<Finding>>
     let Conditions {
         id: node_id,
         cluster,
+        user_agent,
         locality,
         metadata,
     } = file.r#match;
@@ -96,6 +99,7 @@ pub(super) fn parse(id: &Path, text: &[u8]) -> Result<NodeMatcher, Vec<Finding>>
     let matcher = NodeMatcher {
         id: node_id,
         cluster,
+        user_agent,
         region: locality.region,
         zone: locality.zone,
         sub_zone: locality.sub_zone,

@@ -1,0 +1,39 @@
+//! The option `--bootstrap-version` of commands that are clients: whether the previous major of the API may be used (V-48).
+
+use oxds_client::Bootstrap;
+use oxds_types::identity::{Major, Majors};
+
+use crate::exit::Failure;
+
+/// The option.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct BootstrapVersion {
+    /// Oldest major of the API that a server may be asked in, 2 or 3. With 2, `AUTO` servers of the bootstrap that lack v3 are asked
+    /// in v2, the previous major; otherwise they are an error [default: 3]
+    #[arg(long = "bootstrap-version", value_name = "MAJOR", value_parser = majors)]
+    majors: Option<Majors>,
+}
+
+impl BootstrapVersion {
+    /// Checks that every server of a bootstrap can be asked in an allowed major.
+    pub(super) fn check(&self, bootstrap: &Bootstrap) -> Result<(), Failure> {
+        let current = || [Major::V3].into_iter().collect();
+        let allowed = self.majors.clone().unwrap_or_else(current);
+        bootstrap.check_majors(&allowed).map_err(|none| {
+            Failure::usage(none).hint(
+                "v2 is the previous major: --bootstrap-version 2, or transport_api_version \"V2\" in the bootstrap allows it",
+            )
+        })
+    }
+}
+
+/// Parses the oldest major that may be used, and returns the majors from there on.
+fn majors(text: &str) -> Result<Majors, String> {
+    let all = [Major::V2, Major::V3];
+    let oldest = match text {
+        "2" => 0,
+        "3" => 1,
+        _ => return Err("expected 2 or 3, the majors of this version of oxds".to_owned()),
+    };
+    Ok(all.into_iter().skip(oldest).collect())
+}
