@@ -24,6 +24,8 @@ pub struct RequestSize {
     pub unsubscribed: usize,
     /// Entries of the initial versions.
     pub versions: usize,
+    /// Versioned type URLs.
+    pub majors: usize,
 }
 
 /// A field of a request that is measured.
@@ -34,7 +36,11 @@ enum Part {
     Names,
     Unsubscribed,
     Versions,
+    Majors,
 }
+
+/// Number of the field `versioned_type_urls` in both requests.
+const VERSIONED_TYPE_URLS: u32 = 1000;
 
 impl RequestSize {
     /// Measures an encoded `DiscoveryRequest`. Malformed bytes end it; the decoder reports them.
@@ -44,6 +50,7 @@ impl RequestSize {
             2 => Some(Part::Node),
             3 | 7 => Some(Part::Names),
             6 => Some(Part::Error),
+            VERSIONED_TYPE_URLS => Some(Part::Majors),
             _ => None,
         })
     }
@@ -57,6 +64,7 @@ impl RequestSize {
             4 | 9 => Some(Part::Unsubscribed),
             5 => Some(Part::Versions),
             7 => Some(Part::Error),
+            VERSIONED_TYPE_URLS => Some(Part::Majors),
             _ => None,
         })
     }
@@ -87,6 +95,7 @@ impl RequestSize {
             Part::Names => self.names += 1,
             Part::Unsubscribed => self.unsubscribed += 1,
             Part::Versions => self.versions += 1,
+            Part::Majors => self.majors += 1,
         }
     }
 }
@@ -166,7 +175,9 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
-    use crate::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, ResourceLocator};
+    use crate::discovery::{
+        DeltaDiscoveryRequest, DiscoveryRequest, Node, ResourceLocator, VersionedTypeUrl,
+    };
 
     fn node() -> Node {
         Node {
@@ -216,6 +227,21 @@ mod tests {
         for malformed in [&b"\xff"[..], b"\x12\x7f", b"\x12"] {
             assert_eq!(RequestSize::from_sotw(malformed), RequestSize::default());
         }
+    }
+
+    #[test]
+    fn v50_versioned_type_urls_count_before_they_are_decoded() {
+        let versioned_type_urls = vec![VersionedTypeUrl::default(); 7];
+        let sotw = DiscoveryRequest {
+            versioned_type_urls: versioned_type_urls.clone(),
+            ..DiscoveryRequest::default()
+        };
+        assert_eq!(RequestSize::from_sotw(&sotw.encode_to_vec()).majors, 7);
+        let delta = DeltaDiscoveryRequest {
+            versioned_type_urls,
+            ..DeltaDiscoveryRequest::default()
+        };
+        assert_eq!(RequestSize::from_delta(&delta.encode_to_vec()).majors, 7);
     }
 
     /// An entry of a map with the wire type of a 64-bit number, which the decoder reads as if it were length-delimited.

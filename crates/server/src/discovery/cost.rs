@@ -31,7 +31,7 @@ pub(super) fn of_request(
         Protocol::Delta => RequestSize::from_delta(message),
     };
     check_node_bytes(size.node, limits)?;
-    let entries = size.names + size.unsubscribed + 2 * size.versions;
+    let entries = size.names + size.unsubscribed + 2 * size.versions + size.majors;
     // Values of a `Struct` take up to 16 times their encoded size.
     let nested = 16 * (size.node + size.error);
     Ok(message.len() + nested + ENTRY * entries)
