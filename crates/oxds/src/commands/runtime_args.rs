@@ -8,12 +8,11 @@ use envoy_types::pb::envoy::config::core::v3::{ApiVersion, ConfigSource};
 use oxds_client::source::Clusters;
 use oxds_client::{Bootstrap, Options, Protocol, Source, XdsClient};
 use oxds_server::Builder;
-use oxds_types::runtime::{
-    Disk, Layer, LayerConfig, Layered, Runtime, Snapshot, Source as Origin, Value,
-};
+use oxds_types::runtime::{Disk, Layer, LayerConfig, Layered, Runtime, Snapshot, Source as Origin};
 
 use super::bootstrap::check;
 use super::control_plane::host_and_port;
+use super::runtime_keys::RuntimeKeys;
 use crate::exit::Failure;
 
 /// Options for runtime keys. Layers, from the first to the one that wins: the environment, --runtime-config, --runtime-path,
@@ -21,9 +20,8 @@ use crate::exit::Failure;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeArgs {
-    /// Set a runtime key; it wins over all other layers. Repeatable
-    #[arg(long = "runtime", value_name = "KEY=VALUE", value_parser = key_value)]
-    keys: Vec<(String, Value)>,
+    #[command(flatten)]
+    keys: RuntimeKeys,
     /// Read runtime keys from a YAML or JSON file, or from a folder in Envoy's layout, and follow its changes. Repeatable, later
     /// ones win
     #[arg(long = "runtime-path", value_name = "PATH")]
@@ -93,12 +91,7 @@ impl RuntimeArgs {
         if self.admin && !has_admin {
             layers.push(Layer::new("admin", Origin::Admin));
         }
-        let mut command_line = Layer::new("command line", Origin::CommandLine);
-        for (key, value) in self.keys {
-            let set = command_line.set(key, value);
-            set.map_err(|error| Failure::usage(format_args!("--runtime: {error}")))?;
-        }
-        layers.push(command_line);
+        layers.push(self.keys.layer()?);
         let twice = |name: String| {
             Failure::usage(format_args!(
                 "two runtime layers have the name {name:?}: expected unique names"
@@ -235,12 +228,4 @@ fn check_major(layer: &str, source: &ConfigSource) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Parses a runtime key with its value.
-fn key_value(text: &str) -> Result<(String, Value), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), Value::from_text(value))),
-        _ => Err("expected KEY=VALUE, such as envoy.features.x=true".to_owned()),
-    }
 }

@@ -70,9 +70,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: View,
     #[command(flatten)]
-    source: source::SourceArgs,
-    #[command(flatten)]
     fields: DynamicFieldArgs,
+    // Last: its heading would hold for the options after it.
+    #[command(flatten)]
+    source: source::SourceArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {

@@ -275,7 +275,7 @@ fn v47_wrong_runtime_options_are_usage_errors() {
     let path = |name: &str| dir.path().join(name).display().to_string();
     for (option, value, text) in [
         ("--runtime", "a".to_owned(), "expected KEY=VALUE"),
-        ("--runtime", "=1".to_owned(), "expected KEY=VALUE"),
+        ("--runtime", "=1".to_owned(), "empty key"),
         ("--runtime-path", path("none"), "none: No such file"),
         (
             "--runtime-path",
