@@ -3,6 +3,8 @@
 //! A document is one message: with `@type` (an `Any`), or bare, if its type is given. A list has several. Files of
 //! resources of the API are read by [`decode`](super::decode), which also validates them.
 
+use std::sync::Arc;
+
 use prost::Message as _;
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{
@@ -15,6 +17,7 @@ use super::document::{
     json_position, json_reason, yaml_documents, yaml_options, yaml_position, yaml_reason,
 };
 use super::encode::EncodeError;
+use super::position::locate;
 use super::protobuf::{declared_message, position};
 use super::reflect_view::{AnyView, MessageView};
 use super::resource::Format;
@@ -23,6 +26,7 @@ use super::value::Buffered;
 use crate::Position;
 use crate::depth::{MAX_BRACKETS, MAX_DEPTH, brackets, on_stack_for};
 use crate::discovery::Any;
+use crate::path::{FieldPath, Step};
 use crate::resource_type::TYPE_URL_PREFIX;
 
 const ANY: &str = "google.protobuf.Any";
@@ -34,6 +38,67 @@ pub struct Document {
     pub message: DynamicMessage,
     /// Type URL, if the file states it: `@type`, or the `Any` around the message.
     pub type_url: Option<String>,
+    source: Source,
+}
+
+/// Origin of a message, for positions.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Source {
+    /// Text of the document in YAML or JSON; empty for other formats.
+    text: Arc<str>,
+    /// Lines of the file before the document.
+    line: u32,
+    /// Index of the message, if the document is a list.
+    item: Option<usize>,
+}
+
+impl Document {
+    /// Returns a document that no file has.
+    #[must_use]
+    pub fn new(message: DynamicMessage, type_url: Option<String>) -> Document {
+        Document {
+            message,
+            type_url,
+            source: Source::default(),
+        }
+    }
+
+    /// Returns the position of a field in the file, by its path such as `items[0].by_name["a"]`; `None` in text format and
+    /// binary. A field without a line of its own has the position of the value around it.
+    #[must_use]
+    pub fn position(&self, path: &str) -> Option<Position> {
+        let Source { text, line, item } = &self.source;
+        let item = item.map(Step::Index);
+        let mut steps = FieldPath::default();
+        item.into_iter()
+            .chain(steps_of(path)?)
+            .for_each(|step| steps.push(step));
+        let mut position = locate(text, &steps)?;
+        position.line += line;
+        Some(position)
+    }
+}
+
+/// Parses the text of a path.
+fn steps_of(mut path: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    while !path.is_empty() {
+        if let Some(rest) = path.strip_prefix("[\"") {
+            let end = rest.find("\"]")?;
+            steps.push(Step::Key(rest[..end].to_owned()));
+            path = &rest[end + 2..];
+        } else if let Some(rest) = path.strip_prefix('[') {
+            let (index, rest) = rest.split_once(']')?;
+            steps.push(Step::Index(index.parse().ok()?));
+            path = rest;
+        } else {
+            let rest = path.strip_prefix('.').unwrap_or(path);
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            steps.push(Step::Named(rest[..end].to_owned()));
+            path = &rest[end..];
+        }
+    }
+    Some(steps)
 }
 
 /// A file that cannot be read.
@@ -95,7 +160,10 @@ pub fn read_documents(
         Format::Yaml => {
             let mut documents = Vec::new();
             for (line, text) in yaml_documents(text) {
-                let read = reader.shaped(text, yaml_value, yaml_message);
+                let mut read = reader.shaped(text, yaml_value, yaml_message);
+                for document in read.iter_mut().flatten() {
+                    document.source.line = line as u32;
+                }
                 documents.extend(read.map_err(|mut error| {
                     if let Some(position) = &mut error.position {
                         position.line += line as u32;
@@ -187,7 +255,9 @@ struct View<'a>(&'a Document);
 
 impl serde::Serialize for View<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Document { message, type_url } = self.0;
+        let Document {
+            message, type_url, ..
+        } = self.0;
         match type_url {
             Some(type_url) => AnyView { type_url, message }.serialize(serializer),
             None => MessageView(message).serialize(serializer),
@@ -215,16 +285,22 @@ impl Reader<'_> {
             Buffered::List(list) => list,
             one => {
                 let (descriptor, typed) = self.descriptor_of(&one)?;
-                return Ok(vec![self.opened(message(text, descriptor)?, typed)?]);
+                let mut document = self.opened(message(text, descriptor)?, typed)?;
+                document.source.text = text.into();
+                return Ok(vec![document]);
             }
         };
+        let text: Arc<str> = text.into();
         let item = |(index, item): (usize, Buffered)| {
             let read = || {
                 let (descriptor, typed) = self.descriptor_of(&item)?;
                 let item = item.into_deserializer();
                 let message = DynamicMessage::deserialize(descriptor, item);
                 let message = message.map_err(|error: serde_json::Error| error.to_string())?;
-                self.opened(message, typed)
+                let mut document = self.opened(message, typed)?;
+                document.source.text = text.clone();
+                document.source.item = Some(index);
+                Ok(document)
             };
             read().map_err(|error: DocumentError| format!("[{index}]: {error}").into())
         };
@@ -257,10 +333,7 @@ impl Reader<'_> {
     /// Opens the `Any` of a message that states its type.
     fn opened(&self, message: DynamicMessage, typed: bool) -> ReadAs<Document> {
         if !typed {
-            return Ok(Document {
-                message,
-                type_url: None,
-            });
+            return Ok(Document::new(message, None));
         }
         let any: Any = message.transcode_to().map_err(|error| error.to_string())?;
         let name = any.type_url.rsplit('/').next().unwrap_or_default();
@@ -268,10 +341,7 @@ impl Reader<'_> {
             return Err(format!("message type `{name}`: expected {expected}").into());
         }
         let message = self.decoded(name, &any.value)?;
-        Ok(Document {
-            message,
-            type_url: Some(any.type_url),
-        })
+        Ok(Document::new(message, Some(any.type_url)))
     }
 
     fn decoded(&self, name: &str, bytes: &[u8]) -> ReadAs<DynamicMessage> {
@@ -305,10 +375,7 @@ impl Reader<'_> {
         let name = self
             .message
             .ok_or_else(|| "missing type: expected an Any, or the type of the file".to_owned())?;
-        Ok(Document {
-            message: self.decoded(name, bytes)?,
-            type_url: None,
-        })
+        Ok(Document::new(self.decoded(name, bytes)?, None))
     }
 }
 

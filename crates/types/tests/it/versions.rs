@@ -5,7 +5,7 @@ use oxds_types::discovery::Any;
 use oxds_types::version_map::{Incompatibility, to_v2, to_v3};
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message as _;
-use prost_reflect::{DynamicMessage, Value};
+use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
 use crate::{lines, load, yaml, yaml_errors};
 
@@ -189,6 +189,56 @@ fn v55_v56_type_url_of_each_resource_decides_its_major() {
             (read[0].any.type_url.as_str(), 2)
         );
         assert_eq!(again[1].any, read[1].any);
+    }
+}
+
+/// Given a bootstrap as `Any` of v2, as `Any` of v3, and bare, in every format, when it is read, then all are the same v3
+/// message; it is written in either form.
+#[test]
+fn v55_bootstrap_is_any_of_either_major_or_bare() {
+    use oxds_types::codec::{Document, read_documents, write_documents};
+    use oxds_types::descriptor::v2_pool;
+    use oxds_types::translate::{Major, Options, Translator};
+
+    const BOOTSTRAP: &str = "envoy.config.bootstrap.v3.Bootstrap";
+    let (from, to) = (v2_pool().clone(), oxds_types::descriptor::pool().clone());
+    let translator = Translator::new(from, to, Major::stable(3), Options::default()).unwrap();
+    let body = "node: { id: edge, cluster: shop }\nadmin: { access_log_path: /dev/null }\n";
+    let v3 = format!("'@type': type.googleapis.com/{BOOTSTRAP}\n{body}");
+    let files = [body.to_owned(), v3.replace(".v3.", ".v2."), v3.clone()];
+    let read = |format: Format, bytes: &[u8]| {
+        let documents = read_documents(v2_pool(), format, bytes, None);
+        let documents =
+            documents.or_else(|_| read_documents(v2_pool(), format, bytes, Some(BOOTSTRAP)));
+        documents
+            .unwrap_or_else(|error| panic!("{error}"))
+            .remove(0)
+    };
+    for file in files {
+        let document = read(Format::Yaml, file.as_bytes());
+        let bare = Document::new(document.message.clone(), None);
+        for document in [document, bare] {
+            // A bare file is of the current major.
+            let is_old = document.message.descriptor().full_name() != BOOTSTRAP;
+            if is_old && document.type_url.is_none() {
+                continue;
+            }
+            for format in [Format::Yaml, Format::Json, Format::Text, Format::Binary] {
+                let written = write_documents(std::slice::from_ref(&document), format).unwrap();
+                let again = read(format, &written);
+                assert_eq!(
+                    (&again.message, &again.type_url),
+                    (&document.message, &document.type_url)
+                );
+                let name = again.message.descriptor().full_name().to_owned();
+                let done = translator
+                    .translate_strict(&name, &again.message.encode_to_vec())
+                    .unwrap();
+                assert_eq!(done.message, BOOTSTRAP);
+                let expected = read(Format::Yaml, v3.as_bytes()).message.encode_to_vec();
+                assert_eq!(done.value, expected, "{format:?} {file}");
+            }
+        }
     }
 }
 

@@ -87,12 +87,12 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     for document in &documents {
         match translate(&translator, document, args.strict) {
             Ok((value, dropped)) => {
-                report(&args.file, "dropped", &dropped);
+                report(&args.file, document, "dropped", &dropped);
                 translated.push(decoded(&pool, document, value)?);
             }
             Err(NotTranslated(lost)) => {
                 failed = true;
-                report(&args.file, "error", &lost);
+                report(&args.file, document, "error", &lost);
             }
         }
     }
@@ -201,15 +201,19 @@ fn decoded(
     let descriptor = pool.get_message_by_name(name).ok_or_else(unknown)?;
     let message = DynamicMessage::decode(descriptor, any.value)
         .map_err(|error| Failure::negative(format_args!("malformed {name}: {error}")))?;
-    Ok(Document {
-        message,
-        type_url: before.type_url.is_some().then_some(any.type_url),
-    })
+    let type_url = before.type_url.is_some().then_some(any.type_url);
+    Ok(Document::new(message, type_url))
 }
 
-fn report(file: &Path, what: &str, dropped: &[Dropped]) {
+fn report(file: &Path, document: &Document, what: &str, dropped: &[Dropped]) {
     for one in dropped {
-        let line = format!("{}: {what}: {one}", file.display());
-        log::write(&format!("{}\n", text::line(&line)));
+        let place = match document.position(&one.path) {
+            Some(position) => format!("{}:{position}", file.display()),
+            None => file.display().to_string(),
+        };
+        log::write(&format!(
+            "{}\n",
+            text::line(&format!("{place}: {what}: {one}"))
+        ));
     }
 }

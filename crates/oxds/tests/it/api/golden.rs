@@ -260,6 +260,22 @@ fn v40_v41_v3_survives_v4alpha_for_a_random_seed() {
     round_trips(seed, 10_000);
 }
 
+/// Given Envoy's changes from v3 to v4alpha, when stubs are written, then they are valid Rust with a decision per removed field.
+#[test]
+fn v42_stubs_of_v4alpha_are_valid_rust() {
+    let pool = descriptor_pool(&descriptor_set(&golden())).unwrap();
+    let text = translator(&pool, "v4alpha").skeleton().unwrap();
+    let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{error}"));
+    assert!(file.items.len() > 100, "{} functions", file.items.len());
+    let removed =
+        "todo!(\"track_timeout_budgets: envoy.config.cluster.v4alpha.Cluster has no such field\")";
+    assert!(text.contains(removed), "{text}");
+    assert!(
+        text.contains("observability_name: old.alt_stat_name,"),
+        "{text}"
+    );
+}
+
 /// Given messages of v2 in the same tree, when they are translated to v4alpha, then v3 in between is followed.
 #[test]
 fn v40_v2_reaches_v4alpha_over_v3() {

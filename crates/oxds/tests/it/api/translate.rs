@@ -87,8 +87,8 @@ fn v40_dropped_fields_are_reported_and_strict_refuses() {
         .replace("color: RED", "color: BLUE");
     let dir = shop(&[("order.yaml", &text)]);
     let dropped = [
-        "order.yaml: dropped: code: shop.v2.Order has no such field\n",
-        "order.yaml: dropped: color: shop.v2.Color has no value 2\n",
+        "order.yaml:3:1: dropped: code: shop.v2.Order has no such field\n",
+        "order.yaml:6:1: dropped: color: shop.v2.Color has no value 2\n",
     ];
     let ran = translate(dir.path(), "order.yaml", &["--to", "v2"]);
     ran.expect(0, &dropped);
@@ -96,7 +96,7 @@ fn v40_dropped_fields_are_reported_and_strict_refuses() {
     let ran = translate(dir.path(), "order.yaml", &["--to", "v2", "--strict"]);
     ran.expect(
         1,
-        &["order.yaml: error: code: shop.v2.Order has no such field\n"],
+        &["order.yaml:3:1: error: code: shop.v2.Order has no such field\n"],
     );
     assert_eq!(ran.stdout, "");
 }
@@ -113,7 +113,7 @@ fn v41_file_is_translated_down_only_if_nothing_is_lost() {
     assert_eq!(ran.stdout, "{\n  \"id\": \"a\",\n  \"count\": 3\n}\n");
     translate(dir.path(), "new.json", &more).expect(
         1,
-        &["new.json: error: type: shop.v1.Order has no such field"],
+        &["new.json:1:13: error: type: shop.v1.Order has no such field"],
     );
 }
 
@@ -148,6 +148,18 @@ fn v55_files_may_state_the_type_or_be_bare() {
         &["--to", "v2", "--type", "shop.v1.Order"],
     );
     assert_eq!(ran.stdout, yaml.split_once('\n').expect("a first line").1);
+}
+
+/// Given fields in later documents, lists and maps, when they are dropped, then the report has their lines.
+#[test]
+fn v40_dropped_fields_have_their_lines() {
+    let second = "---\n- '@type': type.googleapis.com/shop.v1.Item\n- '@type': type.googleapis.com/shop.v1.Order\n  \
+                  extension:\n    '@type': type.googleapis.com/shop.v1.Order\n    code: x\n";
+    let dir = shop(&[("two.yaml", &format!("{ORDER}{second}"))]);
+    let lines = ORDER.lines().count() + 6;
+    let text =
+        format!("two.yaml:{lines}:5: dropped: extension.code: shop.v2.Order has no such field");
+    translate(dir.path(), "two.yaml", &["--to", "v2"]).expect(0, &[&text]);
 }
 
 #[test]
@@ -299,10 +311,12 @@ fn v46_translator_fills_the_replacement_in_the_ledger() {
     let ran = translate(dir.path(), "both.yaml", &more);
     ran.expect(
         0,
-        &["both.yaml: dropped: old: new is set too, which replaces it in shop.v2.A"],
+        &["both.yaml:1:1: dropped: old: new is set too, which replaces it in shop.v2.A"],
     );
     assert_eq!(ran.stdout, "new: other\n");
     std::fs::remove_file(dir.path().join("oxds-ledger.yaml")).expect("the ledger");
-    translate(dir.path(), "a.yaml", &more)
-        .expect(0, &["a.yaml: dropped: old: shop.v2.A has no such field"]);
+    translate(dir.path(), "a.yaml", &more).expect(
+        0,
+        &["a.yaml:1:1: dropped: old: shop.v2.A has no such field"],
+    );
 }
