@@ -23,6 +23,8 @@ pub(super) struct Rewriter<'a, 'n> {
     /// Whether a message became one of an older major, and lost a field.
     pub(super) lost_down: bool,
     pub(super) down: bool,
+    /// Whether the last `Any` or `TypedStruct` was dropped, with the field that has it.
+    pub(super) gone: bool,
 }
 
 /// Facts about a message that its fields share while they are rewritten.
@@ -298,7 +300,9 @@ impl<'a> Rewriter<'a, '_> {
         out: &mut Vec<u8>,
     ) -> Result<bool, DecodeError> {
         match &field.action {
-            Action::Message(child) => self.inner(number, *child, (wire, body), trail, out)?,
+            Action::Message(child) => {
+                return self.inner(number, *child, (wire, body), trail, out);
+            }
             Action::Enum(of) => {
                 // Negative values are encoded in ten bytes, sign-extended to 64 bits.
                 let value = decode_varint(&mut &*body)? as i32;
@@ -351,7 +355,7 @@ impl<'a> Rewriter<'a, '_> {
         None
     }
 
-    /// Rewrites a message in a field.
+    /// Rewrites a message in a field, and returns whether it was kept.
     fn inner(
         &mut self,
         number: u32,
@@ -359,22 +363,25 @@ impl<'a> Rewriter<'a, '_> {
         (wire, body): (WireType, &[u8]),
         trail: &Trail<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<bool, DecodeError> {
         let plan = self.catalog.plan(child);
         if !matches!(wire, WireType::LengthDelimited | WireType::StartGroup) {
             let name = self.catalog.name_of(child.slot);
             let cause = Incompatibility::Malformed(format!("expected a {name}"));
             self.note(trail, cause);
-            return Ok(());
+            return Ok(false);
         }
         if plan.is_verbatim() {
             raw(number, wire, body, out);
-            return Ok(());
+            return Ok(true);
         }
         let mut inside = Vec::with_capacity(body.len());
         self.message(plan, body, trail, &mut inside)?;
+        if std::mem::take(&mut self.gone) {
+            return Ok(false);
+        }
         raw(number, wire, &inside, out);
-        Ok(())
+        Ok(true)
     }
 
     /// Rewrites an `Any`: its type URL and its content. An `Any` that does not change keeps its bytes.
@@ -465,6 +472,7 @@ impl<'a> Rewriter<'a, '_> {
                 let outer = std::mem::replace(&mut self.down, self.catalog.is_newer(name));
                 self.note(trail, Incompatibility::NoMessage { message, to });
                 self.down = outer;
+                self.gone = true;
                 Some((None, ""))
             }
         }

@@ -176,9 +176,11 @@ impl<'a> Rewriter<'a, '_> {
                 let trail = &trail.then(TrailStep::Field(&entry.key));
                 let value = match entry.key == "value" {
                     true => self.json(&entry.value, plan, trail)?,
-                    false => entry.value.to_vec(),
+                    false => Some(entry.value.to_vec()),
                 };
-                put_entry(&entry.key, &value, out);
+                if let Some(value) = value {
+                    put_entry(&entry.key, &value, out);
+                }
             }
         }
         if is_any {
@@ -253,26 +255,27 @@ impl<'a> Rewriter<'a, '_> {
         match &field.action {
             Action::Message(child) => {
                 let plan = self.catalog.plan(*child);
-                self.json(value, plan, trail).map(Some)
+                self.json(value, plan, trail)
             }
             Action::Enum(of) => self.json_enum(of, value, trail),
             Action::Copy | Action::Integer(..) | Action::Drop(_) => Ok(Some(value.to_vec())),
         }
     }
 
-    /// Rewrites a message in a `Value`.
+    /// Rewrites a message in a `Value`; `None` if it is dropped.
     fn json(
         &mut self,
         value: &[u8],
         plan: &'a Plan,
         trail: &Trail<'_>,
-    ) -> Result<Vec<u8>, DecodeError> {
+    ) -> Result<Option<Vec<u8>>, DecodeError> {
         let Some(part) = single(value)?.filter(|part| part.number == STRUCT) else {
-            return Ok(value.to_vec());
+            return Ok(Some(value.to_vec()));
         };
         let mut object = Vec::with_capacity(part.body.len());
         self.object(plan, part.body, trail, &mut object)?;
-        Ok(wrapped(STRUCT, &object))
+        let kept = !std::mem::take(&mut self.gone);
+        Ok(kept.then(|| wrapped(STRUCT, &object)))
     }
 
     /// Rewrites the name or number of an enum value.

@@ -338,6 +338,35 @@ fn v40_majors_in_between_are_followed() {
     assert_eq!(item.to_string(), "shop.v2.Item does not exist in v3alpha");
 }
 
+/// Given `Any` messages and a `TypedStruct` of a removed type, when they are translated, then their fields, items and entries
+/// are dropped whole.
+#[test]
+fn v40_any_of_a_removed_type_is_dropped_whole() {
+    let old = (
+        "shop.v1",
+        "message A { google.protobuf.Any one = 1; repeated google.protobuf.Any all = 2; map<string, google.protobuf.Any> map = 3; }
+         message Gone { string a = 1; }",
+    );
+    let new = (
+        "shop.v2",
+        "message A { google.protobuf.Any one = 1; repeated google.protobuf.Any all = 2; map<string, google.protobuf.Any> map = 3; }",
+    );
+    let gone = "[type.googleapis.com/shop.v1.Gone] { a: 'a' }";
+    let kept = "[type.googleapis.com/shop.v1.A] {}";
+    let text = format!(
+        "one {{ {gone} }} all {{ {gone} }} all {{ {kept} }} map {{ key: 'k' value {{ {gone} }} }}
+         map {{ key: 'l' value {{ [type.googleapis.com/udpa.type.v1.TypedStruct] {{ type_url: 'type.googleapis.com/shop.v1.Gone' }} }} }}"
+    );
+    let (_, text, mut dropped) = translated(&[old, new], "v2", "shop.v1.A", &text).unwrap();
+    assert_eq!(text, "all:[{[type.googleapis.com/shop.v2.A]{}}]");
+    dropped.sort();
+    let line = |path: &str| format!("{path}: shop.v1.Gone does not exist in v2");
+    assert_eq!(
+        dropped,
+        ["all[0]", "map[\"k\"]", "map[\"l\"]", "one"].map(line)
+    );
+}
+
 /// Given a message of a newer major, when it is translated to an older one, then all its fields fit, or it fails.
 #[test]
 fn v41_downgrade_needs_every_field() {

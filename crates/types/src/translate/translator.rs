@@ -189,6 +189,7 @@ impl Translator {
             depth: 0,
             lost_down: false,
             down: false,
+            gone: false,
         };
         let Some((plan, to)) = rewriter.content(message, &Trail::ROOT) else {
             return (Some((message.to_owned(), value.to_vec())), false);
