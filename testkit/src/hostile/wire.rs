@@ -12,6 +12,8 @@ use crate::SOON;
 /// The connection preface of HTTP/2 (RFC 9113, 3.4), and an empty SETTINGS frame.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
+/// Type of SETTINGS frames. Only an acknowledgement has no payload, if the server has settings of its own.
+const SETTINGS: u8 = 4;
 /// Type of PING frames.
 const PING: u8 = 6;
 /// Type of GOAWAY frames.
@@ -50,6 +52,17 @@ impl Wire {
     /// When the connection has ended.
     pub async fn greet(&mut self) -> io::Result<()> {
         self.send(PREFACE).await
+    }
+
+    /// Waits until the server has read the preface: it acknowledges the settings in it. A server that closes a connection
+    /// with unread bytes resets it, and its last frames are lost.
+    ///
+    /// # Errors
+    /// As [`goaway`](Self::goaway).
+    pub async fn settled(&mut self) -> io::Result<()> {
+        let acknowledged =
+            |(kind, payload): &(u8, Vec<u8>)| *kind == SETTINGS && payload.is_empty();
+        self.find(|frame| acknowledged(frame).then_some(())).await
     }
 
     /// Writes bytes to the socket.

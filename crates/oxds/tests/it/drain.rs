@@ -74,6 +74,7 @@ async fn s79_client_moves_to_other_replica_without_resend() {
     assert_eq!(versions.len(), 2);
     let mut idle = Wire::connect(first.grpc).await.expect("connected");
     idle.greet().await.expect("greeted");
+    idle.settled().await.expect("settled");
 
     let (signalled, address) = (Instant::now(), first.grpc);
     first.signal("TERM");
