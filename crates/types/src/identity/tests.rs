@@ -152,7 +152,7 @@ fn v54_versions_decide_support() {
         Support::No
     );
     let next = versioned("envoy.config.cluster.v4.Cluster", SemVer::new(4, 0, 0));
-    assert_eq!(supports(&[next.clone()]), Support::No);
+    assert_eq!(supports(std::slice::from_ref(&next)), Support::No);
     assert_eq!(
         supports(&[next, versioned(CLUSTER, SemVer::new(3, 9, 0))]),
         Support::Yes
