@@ -265,7 +265,7 @@ fn enum_values(
         };
         if let Some(number) = number {
             marks.of_number(number, &mut |mark| {
-                walk.notice_with(mark.into(), || path.clone())
+                walk.notice_with(mark.into(), || path.clone());
             });
         }
     });

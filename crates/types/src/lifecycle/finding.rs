@@ -60,7 +60,7 @@ impl fmt::Display for DeprecatedUse {
         match self.decision.verdict {
             Verdict::Warned => {}
             Verdict::Overridden => {
-                f.write_str(", allowed by the runtime although it is disallowed by default")?
+                f.write_str(", allowed by the runtime although it is disallowed by default")?;
             }
             Verdict::Disallowed(Cause::Phase) => f.write_str(" is disallowed")?,
             Verdict::Disallowed(Cause::Runtime) => f.write_str(" is disallowed by the runtime")?,

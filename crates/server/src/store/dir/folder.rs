@@ -210,7 +210,7 @@ impl Folder {
                 .changes
                 .add(Pending::of(Dirty::Everything), Instant::now()),
             Message::Policy(policy) => {
-                let changed = self.documents.set_policy(*policy);
+                let changed = self.documents.set_policy(&policy);
                 if !changed.is_empty() {
                     self.begin(changed, Vec::new(), false);
                 }

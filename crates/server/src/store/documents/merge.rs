@@ -151,10 +151,10 @@ impl Documents {
     /// Replaces the policy for deprecated elements. Returns the documents that may be decided about differently now: decode and
     /// [put](Edits::put) them again.
     #[must_use]
-    pub fn set_policy(&mut self, policy: Policy) -> Vec<DocumentId> {
+    pub fn set_policy(&mut self, policy: &Policy) -> Vec<DocumentId> {
         let before = self.decoder.policy();
         self.decoder.set_policy(policy.clone());
-        if !before.has_same_clock(&policy) || policy.clock().has_announced() {
+        if !before.has_same_clock(policy) || policy.clock().has_announced() {
             // Elements that are only announced leave no trace in a document.
             return self.states.ids().cloned().collect();
         }

@@ -297,14 +297,17 @@ fn v45_runtime_change_concerns_only_files_with_the_field() {
 
     let id: Arc<Path> = Path::new("/shop/b.yaml").into();
     let policy = Policy::new(runtime(HTTP2_KEY, false), Clock::default());
-    assert_eq!(documents.0.set_policy(policy.clone()), [Arc::clone(&id)]);
+    assert_eq!(documents.0.set_policy(&policy), [Arc::clone(&id)]);
     let update = documents.put(&[("b.yaml", &deprecated("b"))]);
     assert!(update.changes.is_empty(), "the last content stays served");
     assert_eq!(update.findings[0].severity, Severity::Error);
     assert_eq!(update.notices.deprecated, 0, "a refused use is not counted");
 
-    assert!(documents.0.set_policy(policy).is_empty(), "nothing changed");
-    assert_eq!(documents.0.set_policy(Policy::default()), [id]);
+    assert!(
+        documents.0.set_policy(&policy).is_empty(),
+        "nothing changed"
+    );
+    assert_eq!(documents.0.set_policy(&Policy::default()), [id]);
     let update = documents.put(&[("b.yaml", &deprecated("b"))]);
     assert_eq!(update.findings[0].severity, Severity::Warning);
 
@@ -313,7 +316,7 @@ fn v45_runtime_change_concerns_only_files_with_the_field() {
     assert!(
         documents
             .0
-            .set_policy(Policy::new(runtime(HTTP2_KEY, false), Clock::default()))
+            .set_policy(&Policy::new(runtime(HTTP2_KEY, false), Clock::default()))
             .is_empty()
     );
 }
