@@ -46,7 +46,7 @@ impl FollowedPolicy {
         args: LifecycleArgs,
         policy: Policy,
         store: SetPolicy,
-        runtime: Runtime,
+        runtime: &Runtime,
     ) -> Self {
         let policy = Mutex::new(policy);
         let current = Arc::new(Current { policy, store });

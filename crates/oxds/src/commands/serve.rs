@@ -192,7 +192,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let security = args.security.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup, reload) =
         (StopSignals::listen()?, signals::reload()?, store.reload());
-    let followed = FollowedPolicy::new(args.lifecycle, policy, store.policy(), runtime);
+    let followed = FollowedPolicy::new(args.lifecycle, policy, store.policy(), &runtime);
     let mut builder = keys.serve(Server::builder())?;
     if let Some(file) = rollback_file {
         builder = builder.rollback_file(file);
