@@ -106,7 +106,6 @@ pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::{Node, VersionedTypeUrl};
 pub use oxds_types::identity::{ClientApi, FieldCatalogue, Requirement, SemVer, Support};
-pub use oxds_types::discovery::Node;
 pub use oxds_types::lifecycle;
 pub use oxds_types::runtime::{self as runtime_layers, Runtime};
 pub use oxds_types::translate;
