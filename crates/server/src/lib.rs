@@ -81,7 +81,7 @@ mod security;
 mod server;
 pub mod store;
 
-pub use cache::{Cache, Majors, MajorsError};
+pub use cache::{Cache, OlderMajors, OlderMajorsError};
 pub use deprecations::{ClientVersion, DeprecatedElement, Deprecations, Place};
 pub use files::FileSink;
 pub use hooks::{Call, HookFuture, Hooks, Nack, Observer, SentResponse};

@@ -1,7 +1,7 @@
 //! Older majors of a resource type, served from the resources of the newest one (V-54).
 //!
 //! ```text
-//!   ChangeSet of v4 ──▶ Majors ──┬── as it is ────────────▶ v4 ─┐
+//!   ChangeSet of v4 ──▶ OlderMajors ──┬── as it is ────────────▶ v4 ─┐
 //!                                ├── Translator to v3 ──────▶ v3 ├──▶ Snapshot ──▶ sessions, by the type URL that they ask for
 //!                                └── Translator to v2 ──────▶ v2 ─┘
 //! ```
@@ -29,7 +29,7 @@ const MAX_REPORTED: usize = 10_000;
 /// Give it to [`Cache::with_majors`](super::Cache::with_majors). Envoy's own types need none: clients of v2 are served
 /// without it.
 #[derive(Debug, Default)]
-pub struct Majors {
+pub struct OlderMajors {
     /// By the type of the newest major, from older to oldest.
     older: HashMap<ResourceType, Vec<Older>>,
     /// All older types.
@@ -46,7 +46,7 @@ struct Older {
 /// The reason why types cannot be served in several majors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum MajorsError {
+pub enum OlderMajorsError {
     /// There are too many translators.
     #[error("{0} older majors: expected at most {MAX_OLDER}")]
     TooMany(usize),
@@ -58,7 +58,7 @@ pub enum MajorsError {
     NoOlder(ResourceType),
 }
 
-impl Majors {
+impl OlderMajors {
     /// Serves these types, of the newest major, also in the majors of these translators. A type may be missing in some of
     /// the majors.
     ///
@@ -67,16 +67,16 @@ impl Majors {
     pub fn new(
         types: impl IntoIterator<Item = ResourceType>,
         translators: impl IntoIterator<Item = Arc<Translator>>,
-    ) -> Result<Self, MajorsError> {
+    ) -> Result<Self, OlderMajorsError> {
         let mut translators: Vec<_> = translators.into_iter().collect();
         if translators.len() > MAX_OLDER {
-            return Err(MajorsError::TooMany(translators.len()));
+            return Err(OlderMajorsError::TooMany(translators.len()));
         }
         translators.sort_by_key(|translator| std::cmp::Reverse(translator.major()));
         let mut majors = Self::default();
         for newest in types {
             if newest.short_name().is_some() {
-                return Err(MajorsError::EnvoyType(newest));
+                return Err(OlderMajorsError::EnvoyType(newest));
             }
             let older = translators.iter().filter_map(|translator| {
                 let message = translator.name(newest.message())?;
@@ -89,7 +89,7 @@ impl Majors {
             });
             let older: Vec<_> = older.collect();
             if older.is_empty() {
-                return Err(MajorsError::NoOlder(newest));
+                return Err(OlderMajorsError::NoOlder(newest));
             }
             let types = older.iter().map(|older| older.resource_type.clone());
             majors.derived.extend(types);

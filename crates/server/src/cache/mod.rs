@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use index::{Index, Wakeups};
-pub use majors::{Majors, MajorsError};
+pub use majors::{OlderMajors, OlderMajorsError};
 use nodes::NodeRegistry;
 pub(crate) use notifier::ChangeNotifier;
 pub(crate) use view::{View, Watcher};
@@ -70,7 +70,7 @@ struct CacheState {
     /// Cancelled by the first load.
     loaded: CancellationToken,
     notifier: Arc<ChangeNotifier>,
-    majors: Majors,
+    majors: OlderMajors,
 }
 
 /// Groups, and the views of nodes in groups.
@@ -90,13 +90,13 @@ impl Cache {
     /// Returns such a cache with other limits than the default ones.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
-        Self::with_majors(limits, Majors::default())
+        Self::with_majors(limits, OlderMajors::default())
     }
 
     /// Returns such a cache that also serves the older majors of resource types (V-54). Each change is translated and
     /// encoded once per major.
     #[must_use]
-    pub fn with_majors(limits: Limits, majors: Majors) -> Self {
+    pub fn with_majors(limits: Limits, majors: OlderMajors) -> Self {
         let wakeups = Arc::new(Wakeups::default());
         let subscriptions = Arc::new(Notify::new());
         let index = Index::new(Arc::clone(&wakeups), Arc::clone(&subscriptions));
@@ -303,7 +303,7 @@ impl Cache {
     }
 
     /// Returns the older majors of resource types.
-    pub(crate) fn majors(&self) -> &Majors {
+    pub(crate) fn majors(&self) -> &OlderMajors {
         &self.0.majors
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oxds_server::{
-    Cache, ChangeSet, Majors, MajorsError, Reference, Resource, ResourceType, Server,
+    Cache, ChangeSet, OlderMajors, OlderMajorsError, Reference, Resource, ResourceType, Server,
 };
 use oxds_types::discovery::DiscoveryRequest;
 use oxds_types::translate::{Options, Translator};
@@ -38,14 +38,14 @@ fn quota_type(major: u32) -> ResourceType {
     ResourceType::from_message(&format!("acme.quota.v{major}.Quota")).0
 }
 
-fn majors() -> Majors {
+fn majors() -> OlderMajors {
     let pool = pool();
     let older = MAJORS[..3].iter().map(|major| {
         let major = format!("v{major}").parse().unwrap();
         let translator = Translator::new(pool.clone(), pool.clone(), major, Options::default());
         Arc::new(translator.unwrap())
     });
-    Majors::new([quota_type(4)], older).unwrap()
+    OlderMajors::new([quota_type(4)], older).unwrap()
 }
 
 async fn running() -> Running {
@@ -194,21 +194,22 @@ fn v54_types_that_have_no_older_major_are_errors() {
         let made = Translator::new(pool.clone(), pool.clone(), major, Options::default());
         Arc::new(made.unwrap())
     };
-    let error =
-        |types: ResourceType, older: Vec<Arc<Translator>>| Majors::new([types], older).unwrap_err();
+    let error = |types: ResourceType, older: Vec<Arc<Translator>>| {
+        OlderMajors::new([types], older).unwrap_err()
+    };
     let unknown = ResourceType::from_message("acme.other.v4.Thing").0;
     assert_eq!(
         error(unknown.clone(), vec![translator("v3")]),
-        MajorsError::NoOlder(unknown)
+        OlderMajorsError::NoOlder(unknown)
     );
     assert_eq!(
         error(quota_type(1), vec![translator("v1")]),
-        MajorsError::NoOlder(quota_type(1))
+        OlderMajorsError::NoOlder(quota_type(1))
     );
     assert_eq!(
         error(ResourceType::CLUSTER, vec![translator("v3")]),
-        MajorsError::EnvoyType(ResourceType::CLUSTER)
+        OlderMajorsError::EnvoyType(ResourceType::CLUSTER)
     );
     let four = ["v1", "v2", "v3", "v3"].map(translator).to_vec();
-    assert_eq!(error(quota_type(4), four), MajorsError::TooMany(4));
+    assert_eq!(error(quota_type(4), four), OlderMajorsError::TooMany(4));
 }
