@@ -245,3 +245,20 @@ fn s52_held_removal_ends_after_nack_of_its_response() {
         Op::Pass(7028),
     ]);
 }
+
+/// c0 has a TTL, and comes while the client leaves the wildcard and returns to it, beside two NACKed clusters. It expires at the
+/// client, because it gets no heartbeat.
+#[test]
+#[ignore = "known defect: a resource with a TTL beside NACKed ones is not confirmed after a return to the wildcard"]
+fn s49_resource_with_ttl_survives_return_to_wildcard() {
+    play(&[
+        Op::Watch(true, WHOLE),
+        Op::Cluster(3, Some(3)),
+        Op::Pass(166),
+        Op::Watch(false, WHOLE),
+        Op::Cluster(1, Some(3)),
+        Op::Unwatch(true, WHOLE),
+        Op::Cluster(0, Some(2)),
+        Op::Watch(true, WHOLE),
+    ]);
+}
