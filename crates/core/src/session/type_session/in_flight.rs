@@ -58,6 +58,8 @@ pub(crate) enum SentContent {
         part: Range<usize>,
         /// Resources and removals besides the step.
         extra: Items,
+        /// The client has left the wildcard since, and may have returned to it.
+        is_left: bool,
     },
     /// By name.
     Names(Items),
@@ -161,6 +163,15 @@ impl InFlight {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &SentResponse> {
         self.responses.iter()
+    }
+
+    /// The client left the wildcard, for which the responses so far were sent.
+    pub(crate) fn leave_wildcard(&mut self) {
+        for response in &mut self.responses {
+            if let SentContent::Whole { is_left, .. } = &mut response.content {
+                *is_left = true;
+            }
+        }
     }
 
     /// When the oldest response without an answer was sent.

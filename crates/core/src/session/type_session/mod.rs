@@ -164,6 +164,7 @@ impl TypeSession {
 
     fn leave_wildcard(&mut self) {
         let owed = self.pending.end_wildcard();
+        self.in_flight.leave_wildcard();
         let Some((left, held)) = self.client.leave_wildcard(&owed) else {
             return;
         };

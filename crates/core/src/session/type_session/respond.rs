@@ -305,6 +305,7 @@ impl TypeSession {
                 step,
                 part,
                 extra: items,
+                is_left: false,
             },
         };
         assignments.extend(content.changed_assignments(&self.context));
