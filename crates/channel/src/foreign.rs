@@ -11,7 +11,7 @@ use hyper::body::Incoming;
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::count::GRPC_STATUS;
+use crate::guard::GRPC_STATUS;
 use crate::status;
 
 /// Number of bytes of the body that the message shows: enough for the title of an error page.

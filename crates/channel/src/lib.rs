@@ -107,6 +107,7 @@ mod deadline;
 mod driver;
 mod endpoint;
 mod foreign;
+mod guard;
 mod picker;
 mod pool;
 mod random;

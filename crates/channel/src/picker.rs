@@ -17,8 +17,9 @@ use tonic::Status;
 
 use crate::body::RequestBody;
 use crate::endpoint::{EndpointEntry, Picked};
+use crate::guard::AttemptGuard;
 use crate::random::random;
-use crate::subchannel::{Connection, Connections, InFlight, Subchannel};
+use crate::subchannel::{Connection, Connections, Subchannel};
 
 /// A cluster of the configuration, with its picker of the moment.
 #[derive(Debug)]
@@ -90,9 +91,8 @@ pub(crate) enum PickResult {
 #[derive(Debug)]
 pub(crate) struct PickedConnection {
     pub(crate) sender: RequestSender<RequestBody>,
-    pub(crate) in_flight: InFlight,
-    /// The RPC's share of the load reports, if the cluster reports load.
-    pub(crate) load: Option<load::Call>,
+    /// Counts the attempt until its end.
+    pub(crate) guard: AttemptGuard,
     pub(crate) picked: Arc<Picked>,
 }
 
@@ -174,8 +174,9 @@ impl ReadyLocality {
         let next = self.next.fetch_add(1, Ordering::Relaxed) % self.endpoints.len();
         let (before, after) = self.endpoints.split_at(next);
         let picked = after.iter().chain(before).find_map(ReadyEndpoint::pick)?;
+        let load = self.load.as_ref().map(LocalityLoad::begin);
         Some(PickedConnection {
-            load: self.load.as_ref().map(LocalityLoad::begin),
+            guard: picked.guard.with_load(load),
             ..picked
         })
     }
@@ -186,8 +187,7 @@ impl ReadyEndpoint {
         let connection = self.connection()?;
         Some(PickedConnection {
             sender: connection.sender(),
-            in_flight: connection.begin(),
-            load: None,
+            guard: AttemptGuard::new(connection.begin()),
             picked: Arc::clone(&self.picked),
         })
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use oxds_client::load::{ClusterLoad, LoadReporter, LocalityLoad};
 use oxds_core::ads::WatchError;
 use oxds_core::lb::{ActivePriority, Connectivity, Priorities, Weighted};
-use oxds_core::resolve::ClusterConfig;
+use oxds_core::resolve::{ClusterConfig, LeafCluster};
 use oxds_core::resource::{Assignment, Locality as LocalityConfig};
 use oxds_core::time::Instant;
 use tonic::Code;
@@ -243,15 +243,18 @@ impl ClusterDriver {
     /// Adds the resolution note of the cluster, if it has one.
     fn with_note(&self, failure: &str) -> String {
         // gRFC A74: an EDS or DNS error keeps the cluster, and its text is in the RPC status (C-220).
-        let note = self
-            .config
-            .as_ref()
-            .and_then(|config| config.as_ref().ok()?.note.as_ref());
+        let note = self.leaf().and_then(|leaf| leaf.note.as_ref());
         note.map_or_else(|| failure.to_owned(), |note| format!("{failure}; {note}"))
     }
 
     fn assignment(&self) -> Option<Arc<Assignment>> {
-        self.config.as_ref()?.as_ref().ok()?.assignment.clone()
+        self.leaf()?.assignment.clone()
+    }
+
+    /// Returns the cluster with its endpoints.
+    fn leaf(&self) -> Option<&LeafCluster> {
+        let config = self.config.as_ref()?.as_ref().ok()?;
+        config.leaves.first().map(AsRef::as_ref)
     }
 
     fn drop_counts(&self, assignment: &Option<Arc<Assignment>>) -> DropCounts {

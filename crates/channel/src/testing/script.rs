@@ -11,12 +11,12 @@ use std::time::Duration;
 use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::lb::{Domain, DropCategory, PathMatcher, PerMillion, RouteMatcher, Text};
 use oxds_core::resolve::{Resolution, Resolver, WatchCommand};
-use oxds_core::resource::MetricSelection;
 use oxds_core::resource::{
     ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
     ParsedResource, Route, RouteAction, RouteConfig, RouteSource, RouteTarget, StreamLimit,
     VirtualHost,
 };
+use oxds_core::resource::{Discovery, MetricSelection};
 use oxds_types::ResourceType;
 use tokio::sync::mpsc;
 
@@ -233,6 +233,7 @@ impl ClusterSpec {
         };
         let cluster = Cluster {
             name: Arc::clone(&name),
+            discovery: Discovery::Eds,
             eds_service_name: Arc::clone(&name),
             lrs_server: None,
             lrs_metrics: MetricSelection::default(),

@@ -33,9 +33,19 @@ pub struct ClusterEntry {
     pub config: Result<Arc<ClusterConfig>, WatchError>,
 }
 
-/// Cluster with its endpoints.
+/// Cluster that a route names, with the clusters that serve it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClusterConfig {
+    /// Cluster resource.
+    pub cluster: Arc<Cluster>,
+    /// Clusters with endpoints, in the order of failover; at least one. A cluster that is not an aggregate is its own leaf
+    /// (gRFC A37). A leaf is the same `Arc` as in the configuration before if it did not change.
+    pub leaves: Vec<Arc<LeafCluster>>,
+}
+
+/// Cluster with its endpoints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeafCluster {
     /// Cluster resource.
     pub cluster: Arc<Cluster>,
     /// Endpoints; `None` if `note` has an error.
@@ -97,7 +107,8 @@ impl XdsConfig {
             .clusters
             .iter()
             .filter_map(|entry| entry.config.as_ref().ok());
-        clusters.filter_map(|config| Some(&config.assignment.as_ref()?.name))
+        let leaves = clusters.flat_map(|config| &config.leaves);
+        leaves.filter_map(|leaf| Some(&leaf.assignment.as_ref()?.name))
     }
 }
 

@@ -28,11 +28,13 @@ use oxds_types::ResourceType;
 
 pub use command::WatchCommand;
 pub use config::{
-    ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, RouteTable, XdsConfig,
+    ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, LeafCluster, RouteTable, XdsConfig,
 };
 
 use crate::ads::{WatchError, WatchErrorReason};
-use crate::resource::{Assignment, Cluster, Listener, ParsedResource, RouteConfig, RouteSource};
+use crate::resource::{
+    Assignment, Cluster, Discovery, Listener, ParsedResource, RouteConfig, RouteSource,
+};
 use plan::Plan;
 use slots::{Slot, Slots, Unreachable};
 
@@ -241,6 +243,7 @@ impl Resolver {
         let assignments = self
             .clusters
             .values()
+            .filter(|cluster| cluster.discovery == Discovery::Eds)
             .map(|cluster| Arc::clone(&cluster.eds_service_name));
         // A cluster with a new EDS service name uses the old assignment until the new one arrives.
         let in_use = self

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::config::{ClusterConfig, ClusterEntry, RouteTable, XdsConfig};
+use super::config::{ClusterConfig, ClusterEntry, LeafCluster, RouteTable, XdsConfig};
 use super::slots::{Slots, Unreachable};
 use crate::ads::WatchError;
-use crate::resource::{Assignment, Cluster, Listener, RouteConfig, RouteSource};
+use crate::resource::{Assignment, Cluster, Discovery, Listener, RouteConfig, RouteSource};
 
 /// Listener and route configuration of one future or current configuration.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl Plan {
     }
 }
 
-/// Returns a cluster with its endpoints; `None` while either has no answer.
+/// Returns a cluster with its leaves; `None` while one of them has no answer.
 fn entry(
     name: &str,
     clusters: &Slots<Cluster>,
@@ -132,35 +132,55 @@ fn entry(
         Ok(cluster) => Arc::clone(cluster),
         Err(error) => return Some(Err(error.clone())),
     };
+    let leaves = match &cluster.discovery {
+        Discovery::Eds => {
+            let assignment = assignments.get(&cluster.eds_service_name);
+            vec![Arc::new(leaf(&cluster, assignment.answer(unreachable)?))]
+        }
+    };
+    Some(Ok(ClusterConfig { cluster, leaves }))
+}
+
+/// Returns a cluster with the answer for its endpoints.
+fn leaf(cluster: &Arc<Cluster>, assignment: Result<&Arc<Assignment>, &WatchError>) -> LeafCluster {
     // gRFC A74: an error of the endpoints does not hide the cluster; RPCs fail with it as their cause (C-220).
-    let (assignment, note) = match assignments
-        .get(&cluster.eds_service_name)
-        .answer(unreachable)?
-    {
+    let (assignment, note) = match assignment {
         Ok(assignment) => (Some(Arc::clone(assignment)), None),
         Err(error) => (None, Some(error.clone())),
     };
-    Some(Ok(ClusterConfig {
-        cluster,
+    LeafCluster {
+        cluster: Arc::clone(cluster),
         assignment,
         note,
-    }))
+    }
 }
 
-/// Returns the same `Arc` as before if nothing changed, so that the channel can compare addresses.
-fn shared(config: ClusterConfig, before: Option<&ClusterEntry>) -> Arc<ClusterConfig> {
-    let same = |before: &&Arc<ClusterConfig>| {
-        let same_assignment = match (&before.assignment, &config.assignment) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (a, b) => a.is_none() && b.is_none(),
-        };
-        Arc::ptr_eq(&before.cluster, &config.cluster)
-            && same_assignment
-            && before.note == config.note
+/// Returns the same `Arc` as before if nothing changed, so that the channel can compare addresses. So do its leaves.
+fn shared(mut config: ClusterConfig, before: Option<&ClusterEntry>) -> Arc<ClusterConfig> {
+    let Some(before) = before.and_then(|entry| entry.config.as_ref().ok()) else {
+        return Arc::new(config);
     };
-    let before = before.and_then(|entry| entry.config.as_ref().ok());
-    before
-        .filter(same)
-        .cloned()
-        .unwrap_or_else(|| Arc::new(config))
+    for leaf in &mut config.leaves {
+        if let Some(same) = before.leaves.iter().find(|before| is_same(before, leaf)) {
+            *leaf = Arc::clone(same);
+        }
+    }
+    let same_leaves = before.leaves.len() == config.leaves.len()
+        && before
+            .leaves
+            .iter()
+            .zip(&config.leaves)
+            .all(|(a, b)| Arc::ptr_eq(a, b));
+    match Arc::ptr_eq(&before.cluster, &config.cluster) && same_leaves {
+        true => Arc::clone(before),
+        false => Arc::new(config),
+    }
+}
+
+fn is_same(before: &LeafCluster, leaf: &LeafCluster) -> bool {
+    let same_assignment = match (&before.assignment, &leaf.assignment) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    Arc::ptr_eq(&before.cluster, &leaf.cluster) && same_assignment && before.note == leaf.note
 }

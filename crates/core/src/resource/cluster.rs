@@ -1,10 +1,10 @@
-//! View of CDS resources: balancing of a cluster, and the name of its endpoints.
+//! View of CDS resources: the type of a cluster, its balancing, and its limits.
 
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::cluster::v3::{
     Cluster as ClusterProto, LoadBalancingPolicy, OutlierDetection,
-    cluster::{ClusterDiscoveryType, DiscoveryType, EdsClusterConfig, LbPolicy},
+    cluster::{ClusterDiscoveryType, DiscoveryType, LbPolicy},
 };
 use envoy_types::pb::envoy::config::core::v3::{
     ConfigSource, RoutingPriority, config_source::ConfigSourceSpecifier,
@@ -18,12 +18,14 @@ use super::invalid::Within;
 use super::metrics::MetricSelection;
 use crate::ads::ServerId;
 
-/// A cluster whose endpoints come from EDS.
+/// A cluster: where its endpoints come from, and how RPCs to it are balanced and limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
     /// Name of the cluster.
     pub name: Arc<str>,
-    /// Name of its `ClusterLoadAssignment`.
+    /// Source of its endpoints.
+    pub discovery: Discovery,
+    /// Name of its `ClusterLoadAssignment`, also for load reports; empty for a cluster without one.
     pub eds_service_name: Arc<str>,
     /// Server that gets its load reports; `None` if its load is not reported.
     pub lrs_server: Option<LrsServer>,
@@ -31,6 +33,13 @@ pub struct Cluster {
     pub lrs_metrics: MetricSelection,
     /// Limit of concurrent requests, over all channels of the process (gRFC A32).
     pub max_requests: u32,
+}
+
+/// Source of a cluster's endpoints: the type of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Discovery {
+    /// The `ClusterLoadAssignment` of [`Cluster::eds_service_name`] (EDS).
+    Eds,
 }
 
 /// Server that gets load reports (gRFC A27).
@@ -55,6 +64,7 @@ impl Cluster {
     }
 
     fn from_proto(proto: &ClusterProto) -> Result<Self, Invalid> {
+        let discovery = discovery(proto)?;
         load_balancing(proto)?;
         security(proto)?;
         if let Some(detection) = &proto.outlier_detection {
@@ -62,7 +72,10 @@ impl Cluster {
         }
         Ok(Self {
             name: proto.name.as_str().into(),
-            eds_service_name: eds_service_name(proto)?,
+            eds_service_name: match &discovery {
+                Discovery::Eds => eds_service_name(proto).within("eds_cluster_config")?,
+            },
+            discovery,
             lrs_server: lrs_server(proto.lrs_server.as_ref()).within("lrs_server")?,
             lrs_metrics: MetricSelection::new(
                 proto.lrs_report_endpoint_metrics.iter().map(String::as_str),
@@ -84,14 +97,13 @@ impl Cluster {
     }
 }
 
-/// Returns the EDS service name. Only EDS clusters are supported; aggregate and logical DNS clusters are gRFC A37.
-fn eds_service_name(proto: &ClusterProto) -> Result<Arc<str>, Invalid> {
+/// Returns the source of the endpoints.
+fn discovery(proto: &ClusterProto) -> Result<Discovery, Invalid> {
     match &proto.cluster_discovery_type {
         Some(ClusterDiscoveryType::Type(discovery_type))
             if *discovery_type == DiscoveryType::Eds as i32 =>
         {
-            let eds = proto.eds_cluster_config.as_ref();
-            eds_name(&proto.name, eds).within("eds_cluster_config")
+            Ok(Discovery::Eds)
         }
         Some(ClusterDiscoveryType::Type(discovery_type)) => {
             let discovery_type = DiscoveryType::try_from(*discovery_type)
@@ -106,7 +118,9 @@ fn eds_service_name(proto: &ClusterProto) -> Result<Arc<str>, Invalid> {
     }
 }
 
-fn eds_name(cluster: &str, eds: Option<&EdsClusterConfig>) -> Result<Arc<str>, Invalid> {
+fn eds_service_name(proto: &ClusterProto) -> Result<Arc<str>, Invalid> {
+    let cluster = proto.name.as_str();
+    let eds = proto.eds_cluster_config.as_ref();
     let eds = eds.ok_or_else(|| Invalid::new("must be set"))?;
     same_server(eds.eds_config.as_ref()).within("eds_config")?;
     match eds.service_name.as_str() {

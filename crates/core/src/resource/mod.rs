@@ -31,7 +31,7 @@ mod views;
 
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use check::ResourceCheck;
-pub use cluster::{Cluster, LrsServer};
+pub use cluster::{Cluster, Discovery, LrsServer};
 pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};
 pub use metrics::MetricSelection;

@@ -119,7 +119,7 @@ fn served_by(config: &XdsConfig, path: &str) -> String {
     let entry = &config.clusters[*clusters.pick(0)];
     match &entry.config {
         Err(error) => format!("{}: {error}", entry.name),
-        Ok(config) => match (&config.assignment, &config.note) {
+        Ok(config) => match (&config.leaves[0].assignment, &config.leaves[0].note) {
             (Some(assignment), None) => {
                 let ports = assignment.endpoints().map(|e| e.address.port().to_string());
                 format!("{}:{}", entry.name, ports.collect::<Vec<_>>().join(","))

@@ -108,7 +108,7 @@ impl<'a> Rpc<'a> {
             if adds_agent {
                 request.headers_mut().insert(USER_AGENT, AGENT);
             }
-            self.recorder.attempt(picked.in_flight, picked.load);
+            self.recorder.attempt(picked.guard);
             if !self.deadline.write(request.headers_mut()) {
                 return Err(status::deadline_exceeded("choosing a backend"));
             }

@@ -1,0 +1,104 @@
+//! Guard of an attempt: everything that ends with one attempt of an RPC.
+//!
+//! ```text
+//!  pick ──▶ AttemptGuard ──▶ end(trailers) ──▶ drop
+//!               └──────────── broken, cancelled ─▶ drop
+//! ```
+//!
+//! A pick makes the guard. It moves with the request into the response body, and is dropped at the end of the body, or
+//! earlier if the RPC is cancelled or another attempt follows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use oxds_client::channelz::CallOutcome;
+use oxds_client::load;
+
+use crate::subchannel::InFlight;
+
+pub(crate) const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("grpc-status");
+
+/// End of an attempt, as load-balancing policies see it.
+#[expect(dead_code, reason = "round robin does not count attempts")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttemptEnd<'a> {
+    pub(crate) outcome: CallOutcome,
+    /// Trailers of the endpoint, or its headers if the response has only these; `None` if the attempt broke or was cancelled.
+    pub(crate) trailers: Option<&'a HeaderMap>,
+}
+
+/// Observer of the end of attempts: a load-balancing policy that counts them.
+pub(crate) trait AttemptObserver: fmt::Debug + Send + Sync {
+    /// Called once per attempt, on the task that ended it. Must not block.
+    fn ended(&self, end: AttemptEnd<'_>);
+}
+
+/// One attempt of an RPC, from its pick to the end of its response. The drop ends it as broken, unless it ended before: the
+/// connection failed, or the RPC was cancelled.
+#[derive(Debug)]
+pub(crate) struct AttemptGuard {
+    /// The stream on the connection, for channelz and `MAX_CONCURRENT_STREAMS`.
+    in_flight: InFlight,
+    /// Load of the endpoint's locality, if the cluster reports load.
+    load: Option<load::Call>,
+    /// Observer of the policy that picked, if it has one.
+    observer: Option<Arc<dyn AttemptObserver>>,
+}
+
+impl AttemptGuard {
+    /// Makes the guard of an attempt that only its connection counts.
+    pub(crate) fn new(in_flight: InFlight) -> Self {
+        Self {
+            in_flight,
+            load: None,
+            observer: None,
+        }
+    }
+
+    /// Adds the load of the endpoint's locality.
+    pub(crate) fn with_load(mut self, load: Option<load::Call>) -> Self {
+        self.load = load;
+        self
+    }
+
+    /// Adds an observer.
+    #[expect(dead_code, reason = "round robin does not count attempts")]
+    pub(crate) fn with_observer(mut self, observer: Option<Arc<dyn AttemptObserver>>) -> Self {
+        self.observer = observer;
+        self
+    }
+
+    /// Records the end of the response. `trailers` are those of the endpoint, or its headers if the
+    /// response has only these.
+    pub(crate) fn end(&mut self, trailers: Option<&HeaderMap>) {
+        if let (Some(load), Some(trailers)) = (self.load.take(), trailers) {
+            load.end(trailers);
+        }
+        let outcome = outcome_of(trailers);
+        self.in_flight.end(outcome);
+        if let Some(observer) = self.observer.take() {
+            observer.ended(AttemptEnd { outcome, trailers });
+        }
+    }
+}
+
+impl Drop for AttemptGuard {
+    fn drop(&mut self) {
+        if let Some(observer) = self.observer.take() {
+            observer.ended(AttemptEnd {
+                outcome: CallOutcome::Broken,
+                trailers: None,
+            });
+        }
+    }
+}
+
+/// Returns the outcome of a response that ended with these trailers.
+pub(crate) fn outcome_of(trailers: Option<&HeaderMap>) -> CallOutcome {
+    let status = trailers.and_then(|trailers| trailers.get(GRPC_STATUS));
+    match status {
+        Some(status) if status == "0" => CallOutcome::Ok,
+        _ => CallOutcome::NotOk,
+    }
+}
