@@ -6,7 +6,7 @@ use std::sync::Arc;
 use oxds_client::channelz::{self, ChannelSnapshot, Id};
 use oxds_core::lb::Connectivity;
 
-use crate::picker::PickerState;
+use crate::endpoint::EndpointEntry;
 use crate::routing::{ChannelShared, Routing};
 
 impl channelz::ChannelEntry for ChannelShared {
@@ -32,11 +32,8 @@ impl channelz::ChannelEntry for ChannelShared {
         let mut found = BTreeMap::new();
         for cluster in &table.clusters {
             let picker = cluster.picker();
-            for subchannel in picker
-                .endpoints
-                .iter()
-                .filter_map(|entry| entry.subchannel.as_ref())
-            {
+            let entries = picker.endpoints.iter();
+            for subchannel in entries.filter_map(EndpointEntry::subchannel) {
                 let subchannel = Arc::clone(subchannel) as Arc<dyn channelz::SubchannelEntry>;
                 found.insert(subchannel.id(), subchannel);
             }
@@ -52,13 +49,7 @@ fn connectivity(routing: &Routing) -> Connectivity {
         Routing::Failed(_) => return Connectivity::TransientFailure,
         Routing::Table(table) => table,
     };
-    let states = table
-        .clusters
-        .iter()
-        .map(|cluster| match cluster.picker().state {
-            PickerState::Ready(_) => Connectivity::Ready,
-            PickerState::Connecting | PickerState::Removed => Connectivity::Connecting,
-            PickerState::Failed(_) => Connectivity::TransientFailure,
-        });
+    let clusters = table.clusters.iter();
+    let states = clusters.map(|cluster| cluster.picker().connectivity());
     Connectivity::of_round_robin(states)
 }

@@ -1,25 +1,29 @@
 //! Pickers: the endpoints that an RPC may go to, in the form that the request path reads.
 //!
 //! A [`ClusterHandle`] lives as long as its name is in the configuration; its [`Picker`] is replaced
-//! whenever an endpoint connects or fails, another priority becomes active, or the assignment changes.
-//! Only the counters of a picker change, so a pick is loads and one `fetch_add`: no lock, no
-//! allocation.
+//! whenever an endpoint becomes ready or fails, another priority becomes active, or the assignment changes.
+//! Only counters and connections change in a picker, so a pick is a few atomic operations: no lock, no
+//! allocation. The choice itself is made by [`oxds_core::lb::policy`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arc_swap::ArcSwap;
-use oxds_client::load::{self, LocalityLoad};
+use oxds_client::load;
+use oxds_client::load::LocalityLoad;
 use oxds_client::transport::RequestSender;
-use oxds_core::lb::{Weighted, dropped};
+use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyPicker};
+use oxds_core::lb::{Connectivity, dropped};
 use oxds_core::resource::Assignment;
 use tonic::Status;
 
 use crate::body::RequestBody;
-use crate::endpoint::{EndpointEntry, Picked};
+use crate::endpoint::{EndpointEntry, PickChild, Picked};
 use crate::guard::AttemptGuard;
 use crate::random::random;
-use crate::subchannel::{Connection, Connections, Subchannel};
+
+/// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago; the
+/// next picker will not have it.
+const MAX_TRIES: usize = 4;
 
 /// A cluster of the configuration, with its picker of the moment.
 #[derive(Debug)]
@@ -43,12 +47,12 @@ pub(crate) struct Picker {
 
 #[derive(Debug)]
 pub(crate) enum PickerState {
-    /// No endpoint is ready yet: RPCs wait.
+    /// No priority is active yet: RPCs wait.
     Connecting,
     /// No endpoint can become ready without an update: RPCs fail with this status.
     Failed(Status),
-    /// Localities of the active priority with ready endpoints.
-    Ready(Weighted<ReadyLocality>),
+    /// The policy of the active priority decides.
+    Active(ActivePicker),
     /// The configuration no longer contains the cluster.
     Removed,
 }
@@ -57,20 +61,14 @@ pub(crate) enum PickerState {
 /// assignment.
 pub(crate) type DropCounts = Arc<[Arc<load::DropCount>]>;
 
-/// The ready endpoints of a locality, picked round robin; never empty.
+/// The policy of the active priority, with its children.
 #[derive(Debug)]
-pub(crate) struct ReadyLocality {
-    load: Option<LocalityLoad>,
-    endpoints: Box<[ReadyEndpoint]>,
-    next: AtomicUsize,
-}
-
-/// An endpoint with at least one open connection.
-#[derive(Debug)]
-pub(crate) struct ReadyEndpoint {
-    pub(crate) picked: Arc<Picked>,
-    pub(crate) subchannel: Arc<Subchannel>,
-    pub(crate) connections: Connections,
+pub(crate) struct ActivePicker {
+    pub(crate) state: Connectivity,
+    pub(crate) policy: Arc<PolicyPicker>,
+    pub(crate) children: Arc<[PickChild]>,
+    /// Status of RPCs that the policy fails.
+    pub(crate) failure: Option<Status>,
 }
 
 /// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue, fail or drop.
@@ -110,7 +108,7 @@ impl ClusterHandle {
         self.picker.load_full()
     }
 
-    pub(crate) fn pick(&self) -> PickResult {
+    pub(crate) fn pick(&self, call: &PickCall<'_>) -> PickResult {
         let picker = self.picker.load();
         // gRFC A27, A32: drops apply before the state of the endpoints matters, so a cluster without
         // endpoints can still drop everything (C-245).
@@ -128,15 +126,7 @@ impl ClusterHandle {
             return PickResult::Drop(Status::unavailable(text));
         }
         match &picker.state {
-            PickerState::Ready(localities) => {
-                // gRFC A27: a locality gets its share of the weight of all ready localities (C-244).
-                let locality = localities.pick(random());
-                // A locality may have lost its last connection before the driver saw it: try the others.
-                let mut candidates = std::iter::once(locality).chain(localities.items());
-                candidates
-                    .find_map(ReadyLocality::pick)
-                    .map_or(PickResult::Queue, PickResult::Complete)
-            }
+            PickerState::Active(active) => active.pick(call),
             PickerState::Connecting => PickResult::Queue,
             PickerState::Failed(status) => PickResult::Fail(status.clone()),
             PickerState::Removed => PickResult::Removed,
@@ -155,55 +145,68 @@ impl Picker {
             endpoints: Arc::default(),
         }
     }
-}
 
-impl ReadyLocality {
-    /// Returns `None` without endpoints.
-    pub(crate) fn new(endpoints: Vec<ReadyEndpoint>, load: Option<LocalityLoad>) -> Option<Self> {
-        (!endpoints.is_empty()).then(|| Self {
-            load,
-            // gRFC A27, A61: round robin starts at a random endpoint, otherwise all clients would
-            // call the first endpoint at the same time (C-247).
-            next: AtomicUsize::new(random() as usize % endpoints.len()),
-            endpoints: endpoints.into(),
-        })
+    /// Returns the connectivity of the active priority.
+    pub(crate) fn connectivity(&self) -> Connectivity {
+        match &self.state {
+            PickerState::Connecting | PickerState::Removed => Connectivity::Connecting,
+            PickerState::Active(active) => active.state,
+            PickerState::Failed(_) => Connectivity::TransientFailure,
+        }
     }
 
-    fn pick(&self) -> Option<PickedConnection> {
-        // Relaxed: only the number of picks matters, not their order.
-        let next = self.next.fetch_add(1, Ordering::Relaxed) % self.endpoints.len();
-        let (before, after) = self.endpoints.split_at(next);
-        let picked = after.iter().chain(before).find_map(ReadyEndpoint::pick)?;
-        let load = self.load.as_ref().map(LocalityLoad::begin);
-        Some(PickedConnection {
-            guard: picked.guard.with_load(load),
-            ..picked
-        })
+    /// Returns the status with which all RPCs to the cluster fail, if they do.
+    pub(crate) fn failure(&self) -> Option<&Status> {
+        match &self.state {
+            PickerState::Failed(status) => Some(status),
+            PickerState::Active(active) if active.state == Connectivity::TransientFailure => {
+                active.failure.as_ref()
+            }
+            PickerState::Active(_) | PickerState::Connecting | PickerState::Removed => None,
+        }
     }
 }
 
-impl ReadyEndpoint {
+impl ActivePicker {
+    fn pick(&self, call: &PickCall<'_>) -> PickResult {
+        for _ in 0..MAX_TRIES {
+            match self.policy.pick(call, self, &mut random) {
+                Pick::Child(child) => {
+                    let picked = self.children.get(child).and_then(PickChild::pick);
+                    if let Some(picked) = picked {
+                        return PickResult::Complete(picked);
+                    }
+                }
+                Pick::Connect(_) | Pick::Queue => return PickResult::Queue,
+                Pick::Fail => return PickResult::Fail(self.status()),
+            }
+        }
+        PickResult::Queue
+    }
+
+    fn status(&self) -> Status {
+        let none = || Status::unavailable("no endpoint is ready");
+        self.failure.clone().unwrap_or_else(none)
+    }
+}
+
+impl Children for ActivePicker {
+    fn in_flight(&self, child: usize) -> u32 {
+        let child = self.children.get(child);
+        child.map_or(0, |child| child.cell.in_flight())
+    }
+}
+
+impl PickChild {
     fn pick(&self) -> Option<PickedConnection> {
-        let connection = self.connection()?;
+        let ready = self.cell.ready();
+        let connection = ready.as_ref()?.connection()?;
+        let endpoint = self.endpoints.first()?;
         Some(PickedConnection {
             sender: connection.sender(),
-            guard: AttemptGuard::new(connection.begin()),
-            picked: Arc::clone(&self.picked),
-        })
-    }
-
-    fn connection(&self) -> Option<&Arc<Connection>> {
-        let open = || {
-            self.connections
-                .iter()
-                .filter(|connection| connection.is_open())
-        };
-        open().find(|connection| connection.has_room()).or_else(|| {
-            // gRFC A105: all connections are at MAX_CONCURRENT_STREAMS, so ask for one more. hyper
-            // queues the RPC on the connection with the fewest streams.
-            let emptiest = open().min_by_key(|connection| connection.in_flight())?;
-            self.subchannel.grow();
-            Some(emptiest)
+            guard: AttemptGuard::new(connection.begin())
+                .with_load(endpoint.load.as_ref().map(LocalityLoad::begin)),
+            picked: Arc::clone(&endpoint.picked),
         })
     }
 }

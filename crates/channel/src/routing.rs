@@ -11,6 +11,7 @@ use http::uri::Authority;
 use http::{HeaderMap, Request};
 use oxds_client::channelz::{CallCounter, Id};
 use oxds_core::lb::Headers;
+use oxds_core::lb::policy::PickCall;
 use oxds_core::resolve::{CompiledAction, XdsConfig};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -126,7 +127,13 @@ impl ChannelShared {
     pub(crate) fn decide<B>(&self, request: &Request<B>, call: &mut CallState) -> RoutingDecision {
         // gRFC A31: the weighted cluster is chosen once per RPC; later picks stay in it (C-230).
         let wait_for_ready = call.wait_for_ready;
-        let decide_in = |cluster: &ClusterHandle| decide_in_cluster(cluster, wait_for_ready);
+        let headers = RequestHeaders(request.headers());
+        let pick = PickCall {
+            path: request.uri().path(),
+            headers: &headers,
+            hash: None,
+        };
+        let decide_in = |cluster: &ClusterHandle| decide_in_cluster(cluster, &pick, wait_for_ready);
         if let Some(decision) = call.cluster.as_deref().and_then(decide_in) {
             return decision;
         }
@@ -150,8 +157,12 @@ impl ChannelShared {
 }
 
 /// Decides within a cluster. Returns `None` if the configuration no longer contains the cluster.
-fn decide_in_cluster(cluster: &ClusterHandle, wait_for_ready: bool) -> Option<RoutingDecision> {
-    match cluster.pick() {
+fn decide_in_cluster(
+    cluster: &ClusterHandle,
+    call: &PickCall<'_>,
+    wait_for_ready: bool,
+) -> Option<RoutingDecision> {
+    match cluster.pick(call) {
         PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
         PickResult::Queue => {
             let reason = WaitReason::Connection(Arc::clone(&cluster.name));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use oxds_core::lb::Connectivity;
 
 use crate::endpoint::{EndpointEntry, Picked};
-use crate::picker::{ClusterHandle, PickerState};
+use crate::picker::ClusterHandle;
 use crate::routing::{ChannelShared, Routing};
 use crate::subchannel::SubchannelState;
 
@@ -84,19 +84,11 @@ impl ChannelStatus {
 impl ClusterStatus {
     fn of(cluster: &ClusterHandle) -> Self {
         let picker = cluster.picker();
-        let (connectivity, error) = match &picker.state {
-            PickerState::Connecting | PickerState::Removed => (Connectivity::Connecting, None),
-            PickerState::Ready(_) => (Connectivity::Ready, None),
-            PickerState::Failed(status) => (
-                Connectivity::TransientFailure,
-                Some(status.message().to_owned()),
-            ),
-        };
         Self {
             name: Arc::clone(&cluster.name),
-            connectivity,
+            connectivity: picker.connectivity(),
             priority: picker.priority,
-            error,
+            error: picker.failure().map(|status| status.message().to_owned()),
             endpoints: picker.endpoints.iter().map(EndpointStatus::of).collect(),
         }
     }
@@ -105,8 +97,7 @@ impl ClusterStatus {
 impl EndpointStatus {
     fn of(entry: &EndpointEntry) -> Self {
         let state = entry
-            .subchannel
-            .as_ref()
+            .subchannel()
             .map_or(SubchannelState::Idle, |subchannel| subchannel.state());
         let mut status = Self {
             endpoint: Arc::clone(&entry.picked),

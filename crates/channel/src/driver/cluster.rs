@@ -4,17 +4,19 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_client::load::{ClusterLoad, LoadReporter, LocalityLoad};
+use oxds_client::load::{ClusterLoad, LoadReporter};
 use oxds_core::ads::WatchError;
-use oxds_core::lb::{ActivePriority, Connectivity, Priorities, Weighted};
+use oxds_core::lb::policy::PolicyConfig;
+use oxds_core::lb::{ActivePriority, Connectivity, Priorities};
 use oxds_core::resolve::{ClusterConfig, LeafCluster};
 use oxds_core::resource::{Assignment, Locality as LocalityConfig};
 use oxds_core::time::Instant;
-use tonic::Code;
+use tonic::{Code, Status};
 
-use super::members::{MemberState, Members};
-use crate::endpoint::{EndpointEntry, Picked};
-use crate::picker::{ClusterHandle, DropCounts, Picker, PickerState, ReadyEndpoint, ReadyLocality};
+use super::level::PriorityLevel;
+use super::members::Members;
+use crate::endpoint::{EndpointEntry, Picked, PriorityEndpoint};
+use crate::picker::{ActivePicker, ClusterHandle, DropCounts, Picker, PickerState};
 use crate::status;
 
 /// A cluster's part of a configuration, or the error of that cluster alone.
@@ -28,8 +30,8 @@ pub(super) struct ClusterDriver {
     /// Load counters, if the cluster reports load.
     load: Option<ClusterLoad>,
     drops: DropCounts,
-    /// The localities of the assignment by priority, in its order.
-    priority_localities: Vec<Vec<PriorityLocality>>,
+    /// The priorities of the assignment, the highest first.
+    levels: Vec<PriorityLevel>,
     members: Members,
     priorities: Priorities,
     active: Option<ActivePriority>,
@@ -39,13 +41,10 @@ pub(super) struct ClusterDriver {
     connected: usize,
     /// The configuration or a member changed since the last `update_picker`.
     changed: bool,
-}
-
-/// A locality of a priority, with the [`Picked`] of each endpoint.
-struct PriorityLocality {
-    weight: u32,
-    load: Option<LocalityLoad>,
-    endpoints: Vec<Arc<Picked>>,
+    /// The picker does not show the configuration, or the members, of now.
+    is_outdated: bool,
+    /// Every endpoint, for the status. `None` after the levels or the members changed.
+    entries: Option<Arc<[EndpointEntry]>>,
 }
 
 impl ClusterDriver {
@@ -55,13 +54,15 @@ impl ClusterDriver {
             config: None,
             load: None,
             drops: DropCounts::default(),
-            priority_localities: Vec::new(),
+            levels: Vec::new(),
             members,
             priorities: Priorities::new(),
             active: None,
             failover: None,
             connected: 0,
             changed: true,
+            is_outdated: true,
+            entries: None,
         }
     }
 
@@ -90,7 +91,8 @@ impl ClusterDriver {
         };
         self.drops = self.drop_counts(&after);
         let continued = continued_priorities(localities(&before), localities(&after));
-        self.priority_localities = self.localities_by_priority(localities(&after));
+        self.levels = self.new_levels(localities(&after));
+        self.entries = None;
         // gRFC A56: a priority that continues an old one may have other endpoints now. Their state is
         // reported before a priority is chosen, otherwise the state of removed endpoints would decide
         // (C-243).
@@ -103,11 +105,18 @@ impl ClusterDriver {
             }
         }
         self.changed = true;
+        self.is_outdated = true;
     }
 
     /// Handles a changed connectivity of an endpoint.
     pub(super) fn refresh(&mut self, address: SocketAddr) {
-        self.members.refresh(address);
+        // The member may be removed before its change is read.
+        let Some((place, state)) = self.members.refresh(address) else {
+            return;
+        };
+        if let Some(level) = self.levels.get_mut(place.priority) {
+            level.set_state(place.child, state);
+        }
         self.changed = true;
     }
 
@@ -121,7 +130,7 @@ impl ClusterDriver {
         self.failover
     }
 
-    /// Chooses the priority and puts a new picker into use. Returns false if nothing changed since the
+    /// Chooses the priority and puts a new picker into use if necessary. Returns false if nothing changed since the
     /// last call.
     pub(super) fn update_picker(&mut self, now: Instant) -> bool {
         let timed_out = self.failover.is_some_and(|at| at <= now);
@@ -129,21 +138,28 @@ impl ClusterDriver {
             return false;
         }
         for priority in 0..self.connected {
+            self.is_outdated |= self.levels[priority].update();
             self.report(now, priority);
         }
+        let active = self.active;
         self.choose_priority(now);
         self.failover = self.priorities.poll_timeout(now);
-        self.handle.set(Picker {
-            assignment: self.assignment(),
-            drops: Arc::clone(&self.drops),
-            state: self.picker_state(),
-            priority: self.active.map(|active| active.priority),
-            endpoints: self.endpoint_entries(),
-        });
+        // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide again.
+        if std::mem::take(&mut self.is_outdated) || active != self.active {
+            let endpoints = self.endpoint_entries();
+            self.handle.set(Picker {
+                assignment: self.assignment(),
+                drops: Arc::clone(&self.drops),
+                state: self.picker_state(),
+                priority: self.active.map(|active| active.priority),
+                endpoints,
+            });
+        }
         true
     }
 
     fn choose_priority(&mut self, now: Instant) {
+        let before = self.connected;
         loop {
             self.active = self.priorities.choose(now);
             let tried = self.priorities.tried();
@@ -160,77 +176,67 @@ impl ClusterDriver {
             }
         }
         // gRFC A56: lower priorities than the active one are deactivated (C-242).
-        let wanted: HashSet<_> = addresses(&self.priority_localities[..self.connected]).collect();
-        self.members.retain(|address| wanted.contains(&address));
+        for level in self.levels.iter_mut().skip(self.connected) {
+            level.disconnect();
+        }
+        if self.connected != before || self.entries.is_none() {
+            let levels = self.levels.iter();
+            let wanted: HashSet<_> = levels.flat_map(PriorityLevel::members).collect();
+            self.members.retain(|address| wanted.contains(&address));
+            self.entries = None;
+            self.is_outdated = true;
+        }
     }
 
-    /// Makes the endpoints of a priority members, which connects them.
+    /// Makes the children of a priority members, which connects them if the policy does so.
     fn connect(&mut self, priority: usize) {
-        for address in addresses(&self.priority_localities[priority..=priority]) {
-            self.members.add(address);
-        }
+        self.levels[priority].connect(priority, &mut self.members);
+        self.entries = None;
     }
 
     /// Gives the state of a priority to the priority policy.
     fn report(&mut self, now: Instant, priority: usize) {
-        let addresses = addresses(&self.priority_localities[priority..=priority]);
-        let members = addresses.filter_map(|address| self.members.get(address));
-        let states = members.map(|member| member.state.connectivity());
-        let state = Connectivity::of_round_robin(states);
-        self.priorities.handle_state(now, priority, state);
+        if let Some(state) = self.levels[priority].state() {
+            self.priorities.handle_state(now, priority, state);
+        }
     }
 
     fn picker_state(&self) -> PickerState {
-        let error = match (&self.config, self.active) {
+        let failed = |error: &str| PickerState::Failed(self.failure(error));
+        match (&self.config, self.active) {
             // gRFC A74: the error of one cluster fails only the RPCs that go to it (C-220).
-            (Some(Err(error)), _) => error.to_string(),
+            (Some(Err(error)), _) => failed(&error.to_string()),
             // gRFC A27: an assignment without endpoints is valid, and its cluster unreachable (C-216).
-            (_, None) => self.with_note("no usable endpoints"),
-            (_, Some(active)) => match active.state {
-                Connectivity::Ready => {
-                    return self
-                        .ready_localities(active.priority)
-                        .map_or(PickerState::Connecting, PickerState::Ready);
-                }
-                Connectivity::Idle | Connectivity::Connecting => return PickerState::Connecting,
-                Connectivity::TransientFailure => {
-                    self.with_note(&self.failure_text(active.priority))
-                }
-            },
-        };
-        let text = format!("cluster {}: {error}", self.handle.name);
-        PickerState::Failed(status::of_control_plane(Code::Unavailable, text))
+            (_, None) => failed(&self.with_note("no usable endpoints")),
+            (_, Some(active)) => self
+                .active_picker(active)
+                .map_or(PickerState::Connecting, PickerState::Active),
+        }
     }
 
-    /// Returns the localities of a priority that have ready endpoints.
-    fn ready_localities(&self, priority: usize) -> Option<Weighted<ReadyLocality>> {
-        // gRFC A27: the weights count among the ready localities only, so a locality without a ready
-        // endpoint gets no traffic (C-244).
-        let localities = &self.priority_localities[priority];
-        let ready = localities.iter().filter_map(|locality| {
-            let endpoints = locality.endpoints.iter().filter_map(|picked| {
-                let member = self.members.get(picked.address)?;
-                let MemberState::Ready(connections) = &member.state else {
-                    return None;
-                };
-                Some(ReadyEndpoint {
-                    picked: Arc::clone(picked),
-                    subchannel: Arc::clone(member.subchannel()),
-                    connections: connections.clone(),
-                })
-            });
-            let ready = ReadyLocality::new(endpoints.collect(), locality.load.clone())?;
-            Some((locality.weight, ready))
-        });
-        Weighted::new(ready)
+    fn active_picker(&self, active: ActivePriority) -> Option<ActivePicker> {
+        let level = self.levels.get(active.priority)?;
+        let (policy, children) = level.picker()?;
+        let is_failed = active.state == Connectivity::TransientFailure;
+        Some(ActivePicker {
+            state: active.state,
+            policy,
+            children,
+            failure: is_failed.then(|| self.failure(&self.with_note(&self.failure_text(level)))),
+        })
+    }
+
+    /// Returns the status of RPCs that fail with this error.
+    fn failure(&self, error: &str) -> Status {
+        let text = format!("cluster {}: {error}", self.handle.name);
+        status::of_control_plane(Code::Unavailable, text)
     }
 
     /// Returns the error text of a failed priority, with the error of its last endpoint.
-    fn failure_text(&self, priority: usize) -> String {
-        let addresses = addresses(&self.priority_localities[priority..=priority]);
-        let mut errors = addresses.filter_map(|address| match &self.members.get(address)?.state {
-            MemberState::Failed(error) => Some(format!("{address}: {error}")),
-            MemberState::Connecting | MemberState::Ready(_) => None,
+    fn failure_text(&self, level: &PriorityLevel) -> String {
+        let mut errors = level.failed().filter_map(|address| {
+            let error = self.members.error(address)?;
+            Some(format!("{address}: {error}"))
         });
         // gRFC A27, A61: the status of a failed pick carries the last connection error (C-247).
         let last = errors.next_back();
@@ -265,53 +271,42 @@ impl ClusterDriver {
         drops.map(|drop| load.category(&drop.category)).collect()
     }
 
-    fn localities_by_priority(
-        &self,
-        priorities: &[Vec<LocalityConfig>],
-    ) -> Vec<Vec<PriorityLocality>> {
+    fn new_levels(&self, priorities: &[Vec<LocalityConfig>]) -> Vec<PriorityLevel> {
+        let default = PolicyConfig::round_robin_by_locality();
+        let policy = self.leaf().map_or(&default, |leaf| &leaf.cluster.policy);
+        let levels = priorities.iter().enumerate();
+        let level = |(priority, localities): (usize, &Vec<LocalityConfig>)| {
+            let endpoints = localities.iter();
+            let endpoints = endpoints.flat_map(|locality| self.endpoints(priority, locality));
+            PriorityLevel::new(policy, localities, endpoints.collect())
+        };
+        levels.map(level).collect()
+    }
+
+    /// Returns the endpoints of a locality.
+    fn endpoints(&self, priority: usize, locality: &LocalityConfig) -> Vec<PriorityEndpoint> {
         let cluster = &self.handle.name;
-        let with_endpoints = |priority: usize, locality: &LocalityConfig| {
-            let name: Arc<str> = locality.id.to_string().into();
-            let picked = |address| Picked {
+        let name: Arc<str> = locality.id.to_string().into();
+        let load = self.load.as_ref().map(|load| load.locality(&locality.id));
+        let endpoint = |address| PriorityEndpoint {
+            picked: Arc::new(Picked {
                 cluster: Arc::clone(cluster),
                 locality: Arc::clone(&name),
                 priority,
                 address,
-            };
-            let endpoints = locality.endpoints.iter();
-            PriorityLocality {
-                weight: locality.weight,
-                load: self.load.as_ref().map(|load| load.locality(&locality.id)),
-                endpoints: endpoints
-                    .map(|endpoint| Arc::new(picked(endpoint.address)))
-                    .collect(),
-            }
+            }),
+            load: load.clone(),
         };
-        let levels = priorities.iter().enumerate();
-        levels
-            .map(|(priority, level)| {
-                level
-                    .iter()
-                    .map(|locality| with_endpoints(priority, locality))
-                    .collect()
-            })
-            .collect()
+        let endpoints = locality.endpoints.iter();
+        endpoints.map(|each| endpoint(each.address)).collect()
     }
 
-    fn endpoint_entries(&self) -> Arc<[EndpointEntry]> {
-        let endpoints = self
-            .priority_localities
-            .iter()
-            .flatten()
-            .flat_map(|locality| &locality.endpoints);
-        let entries = endpoints.map(|picked| EndpointEntry {
-            picked: Arc::clone(picked),
-            subchannel: self
-                .members
-                .get(picked.address)
-                .map(|member| Arc::clone(member.subchannel())),
-        });
-        entries.collect()
+    fn endpoint_entries(&mut self) -> Arc<[EndpointEntry]> {
+        let levels = &self.levels;
+        let entries = self
+            .entries
+            .get_or_insert_with(|| levels.iter().flat_map(PriorityLevel::entries).collect());
+        Arc::clone(entries)
     }
 }
 
@@ -319,12 +314,6 @@ fn localities(assignment: &Option<Arc<Assignment>>) -> &[Vec<LocalityConfig>] {
     assignment
         .as_ref()
         .map_or(&[], |assignment| &assignment.priorities)
-}
-
-fn addresses(localities: &[Vec<PriorityLocality>]) -> impl DoubleEndedIterator<Item = SocketAddr> {
-    let localities = localities.iter().flatten();
-    let endpoints = localities.flat_map(|locality| &locality.endpoints);
-    endpoints.map(|picked| picked.address)
 }
 
 /// Returns, for each new priority, the old priority that it continues, if any.

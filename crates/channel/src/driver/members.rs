@@ -1,8 +1,8 @@
-//! Members: the endpoints of one cluster that have a subchannel.
+//! Members: the children of a cluster's policies that have connections, or may get them.
 //!
 //! Members are kept by address, regardless of priority and locality, so an assignment that only moves
-//! an endpoint keeps its connections (C-243). A member connects whenever it is idle, as round robin
-//! does. Its failure is sticky: it counts as failed until it is ready again, even while it connects.
+//! an endpoint keeps its connections (C-243). An eager member connects whenever it is idle. The failure of a
+//! member is sticky: it counts as failed until it is ready again, even while it connects (gRFC A62).
 //! Otherwise RPCs would wait instead of failing fast each time a dead backend is dialled.
 
 use std::collections::HashMap;
@@ -13,29 +13,41 @@ use oxds_client::transport::DialError;
 use oxds_core::lb::Connectivity;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::endpoint::{ChildCell, ReadyChild};
 use crate::pool::{Pool, Security};
-use crate::subchannel::{Connections, StateChanged, StateWatch, Subchannel, SubchannelState};
+use crate::subchannel::{StateChanged, StateWatch, SubchannelState};
 
 /// The members of one cluster, by address.
 pub(super) struct Members {
     by_address: HashMap<SocketAddr, Member>,
+    connector: Connector,
+}
+
+/// Makes and watches subchannels.
+struct Connector {
     pool: Pool,
     token: u64,
     changes: UnboundedSender<StateChanged>,
 }
 
-/// One endpoint with its state in the round robin policy.
-pub(super) struct Member {
-    watch: StateWatch,
-    pub(super) state: MemberState,
+/// A child of the policy of a priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChildPlace {
+    pub(super) priority: usize,
+    pub(super) child: usize,
 }
 
-/// State of a member: that of its subchannel, with sticky failure.
-#[derive(Debug)]
-pub(super) enum MemberState {
-    Connecting,
-    Ready(Connections),
-    Failed(DialError),
+/// One child with its connections.
+struct Member {
+    place: ChildPlace,
+    /// Whether it connects whenever it is idle.
+    is_eager: bool,
+    cell: Arc<ChildCell>,
+    /// `None` before it connects for the first time.
+    watch: Option<StateWatch>,
+    state: Connectivity,
+    /// Last connection error since it was ready.
+    error: Option<DialError>,
 }
 
 impl Members {
@@ -43,28 +55,33 @@ impl Members {
     pub(super) fn new(pool: Pool, token: u64, changes: UnboundedSender<StateChanged>) -> Self {
         Self {
             by_address: HashMap::new(),
-            pool,
-            token,
-            changes,
+            connector: Connector {
+                pool,
+                token,
+                changes,
+            },
         }
     }
 
-    pub(super) fn get(&self, address: SocketAddr) -> Option<&Member> {
-        self.by_address.get(&address)
-    }
-
-    /// Adds an endpoint unless it is a member.
-    pub(super) fn add(&mut self, address: SocketAddr) {
-        let (pool, token, changes) = (&self.pool, self.token, &self.changes);
-        self.by_address.entry(address).or_insert_with(|| {
-            let subchannel = pool.subchannel(address, Security::Plaintext);
-            let mut member = Member {
-                watch: subchannel.watch(token, changes.clone()),
-                state: MemberState::Connecting,
-            };
-            member.refresh();
-            member
+    /// Adds an endpoint, or moves the member to another place. Returns its connections and its state.
+    pub(super) fn add(
+        &mut self,
+        address: SocketAddr,
+        place: ChildPlace,
+        is_eager: bool,
+    ) -> (Arc<ChildCell>, Connectivity) {
+        let member = self.by_address.entry(address).or_insert_with(|| Member {
+            place,
+            is_eager,
+            cell: Arc::default(),
+            watch: None,
+            state: Connectivity::Idle,
+            error: None,
         });
+        member.place = place;
+        member.is_eager = is_eager;
+        member.refresh(address, &self.connector);
+        (Arc::clone(&member.cell), member.state)
     }
 
     /// Removes all members but the wanted. RPCs on removed members continue.
@@ -72,45 +89,69 @@ impl Members {
         self.by_address.retain(|&address, _| wanted(address));
     }
 
-    /// Reads the state of a subchannel that changed.
-    pub(super) fn refresh(&mut self, address: SocketAddr) {
-        // The member may be removed before its change is read.
-        if let Some(member) = self.by_address.get_mut(&address) {
-            member.refresh();
-        }
+    /// Reads the state of a subchannel that changed. Returns the child and its state; `None` if it is no member any more.
+    pub(super) fn refresh(&mut self, address: SocketAddr) -> Option<(ChildPlace, Connectivity)> {
+        let member = self.by_address.get_mut(&address)?;
+        member.refresh(address, &self.connector);
+        Some((member.place, member.state))
+    }
+
+    /// Returns the last connection error of a member, if it has failed.
+    pub(super) fn error(&self, address: SocketAddr) -> Option<&DialError> {
+        self.by_address.get(&address)?.error.as_ref()
     }
 }
 
 impl Member {
-    pub(super) fn subchannel(&self) -> &Arc<Subchannel> {
-        self.watch.subchannel()
-    }
-
-    fn refresh(&mut self) {
-        let failed = matches!(self.state, MemberState::Failed(_));
-        match self.subchannel().state() {
-            SubchannelState::Ready(connections) => self.state = MemberState::Ready(connections),
-            SubchannelState::TransientFailure(error) => self.state = MemberState::Failed(error),
-            SubchannelState::Idle => {
-                // Round robin keeps every endpoint connected: an idle one connects at once.
-                self.subchannel().connect();
-                if !failed {
-                    self.state = MemberState::Connecting;
-                }
+    fn refresh(&mut self, address: SocketAddr, connector: &Connector) {
+        let state = self
+            .watch
+            .as_ref()
+            .map_or(SubchannelState::Idle, |watch| watch.subchannel().state());
+        let is_failed = self.state == Connectivity::TransientFailure;
+        let mut ready = None;
+        match state {
+            SubchannelState::Ready(connections) => {
+                self.state = Connectivity::Ready;
+                self.error = None;
+                ready = self.cell.subchannel().map(|subchannel| ReadyChild {
+                    subchannel: Arc::clone(subchannel),
+                    connections,
+                });
             }
+            SubchannelState::TransientFailure(error) => {
+                self.state = Connectivity::TransientFailure;
+                self.error = Some(error);
+            }
+            // gRFC A62: a failed child connects again by itself, and stays failed until it is ready.
+            SubchannelState::Idle if is_failed => self.connect(address, connector),
+            SubchannelState::Idle if self.is_eager => {
+                self.state = Connectivity::Connecting;
+                self.connect(address, connector);
+            }
+            SubchannelState::Idle => self.state = Connectivity::Idle,
             // Sticky failure: see the module's documentation.
-            SubchannelState::Connecting if failed => {}
-            SubchannelState::Connecting => self.state = MemberState::Connecting,
+            SubchannelState::Connecting if is_failed => {}
+            SubchannelState::Connecting => self.state = Connectivity::Connecting,
+        }
+        if ready.is_some() || self.cell.ready().is_some() {
+            self.cell.set_ready(ready);
         }
     }
-}
 
-impl MemberState {
-    pub(super) fn connectivity(&self) -> Connectivity {
-        match self {
-            Self::Connecting => Connectivity::Connecting,
-            Self::Ready(_) => Connectivity::Ready,
-            Self::Failed(_) => Connectivity::TransientFailure,
+    /// Makes the subchannel leave idle.
+    fn connect(&mut self, address: SocketAddr, connector: &Connector) {
+        if let Some(watch) = &self.watch {
+            return watch.subchannel().connect();
+        }
+        let create = || connector.pool.subchannel(address, Security::Plaintext);
+        let subchannel = self.cell.subchannel_or(create);
+        let watch = subchannel.watch(connector.token, connector.changes.clone());
+        self.watch = Some(watch);
+        // Another channel may have connected it already; otherwise this connects.
+        match subchannel.state() {
+            SubchannelState::Idle => subchannel.connect(),
+            _ => self.refresh(address, connector),
         }
     }
 }

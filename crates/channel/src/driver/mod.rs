@@ -12,6 +12,7 @@
 //! at the same time do not cost a thousand pickers.
 
 mod cluster;
+mod level;
 mod members;
 
 use std::collections::{HashMap, HashSet};

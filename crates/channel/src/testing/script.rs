@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::ads::{WatchError, WatchErrorReason};
+use oxds_core::lb::policy::PolicyConfig;
 use oxds_core::lb::{Domain, DropCategory, PathMatcher, PerMillion, RouteMatcher, Text};
 use oxds_core::resolve::{Resolution, Resolver, WatchCommand};
 use oxds_core::resource::{
@@ -235,6 +236,7 @@ impl ClusterSpec {
             name: Arc::clone(&name),
             discovery: Discovery::Eds,
             eds_service_name: Arc::clone(&name),
+            policy: PolicyConfig::round_robin_by_locality(),
             lrs_server: None,
             lrs_metrics: MetricSelection::default(),
             max_requests: 1024,

@@ -7,13 +7,14 @@
 //! ```
 //!
 //! Random numbers, connectivity states and [`Instant`](crate::time::Instant)s are arguments. Nothing allocates, locks or
-//! waits. All parts are immutable once built, except [`Priorities`], the only state machine here.
+//! waits. All parts are immutable once built, except the state machine [`Priorities`].
 //!
 //! It does not connect, hold connections or send RPCs: that is `oxds-channel`.
 
 mod chance;
 mod domain;
 mod matcher;
+pub mod policy;
 mod priorities;
 mod text;
 mod weighted;

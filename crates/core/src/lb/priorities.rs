@@ -49,6 +49,20 @@ impl Connectivity {
         }
         aggregate
     }
+
+    /// Returns the state of a policy over children that connect on their own; `TransientFailure` without children.
+    #[must_use]
+    pub fn of_children(states: impl IntoIterator<Item = Self>) -> Self {
+        // gRFC A28, A42: ready if one child is, then connecting, then idle, and failed only if all are.
+        let rank = |state: &Self| match state {
+            Self::Ready => 3,
+            Self::Connecting => 2,
+            Self::Idle => 1,
+            Self::TransientFailure => 0,
+        };
+        let best = states.into_iter().max_by_key(rank);
+        best.unwrap_or(Self::TransientFailure)
+    }
 }
 
 /// States of the priorities of one cluster, and the choice between them.

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::cluster::v3::{
-    Cluster as ClusterProto, LoadBalancingPolicy, OutlierDetection,
-    cluster::{ClusterDiscoveryType, DiscoveryType, LbPolicy},
+    Cluster as ClusterProto, OutlierDetection,
+    cluster::{ClusterDiscoveryType, DiscoveryType},
 };
 use envoy_types::pb::envoy::config::core::v3::{
     ConfigSource, RoutingPriority, config_source::ConfigSourceSpecifier,
 };
-use envoy_types::pb::envoy::extensions::load_balancing_policies::wrr_locality::v3::WrrLocality;
 use prost::Message;
 
 use super::Invalid;
+use super::balancing;
 use super::convert::{duration, same_server};
 use super::invalid::Within;
 use super::metrics::MetricSelection;
 use crate::ads::ServerId;
+use crate::lb::policy::PolicyConfig;
 
 /// A cluster: where its endpoints come from, and how RPCs to it are balanced and limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Cluster {
     pub discovery: Discovery,
     /// Name of its `ClusterLoadAssignment`, also for load reports; empty for a cluster without one.
     pub eds_service_name: Arc<str>,
+    /// Load-balancing policy.
+    pub policy: PolicyConfig,
     /// Server that gets its load reports; `None` if its load is not reported.
     pub lrs_server: Option<LrsServer>,
     /// Backend metrics in its load reports (gRFC A85).
@@ -65,7 +68,6 @@ impl Cluster {
 
     fn from_proto(proto: &ClusterProto) -> Result<Self, Invalid> {
         let discovery = discovery(proto)?;
-        load_balancing(proto)?;
         security(proto)?;
         if let Some(detection) = &proto.outlier_detection {
             outlier_detection(detection).within("outlier_detection")?;
@@ -76,6 +78,7 @@ impl Cluster {
                 Discovery::Eds => eds_service_name(proto).within("eds_cluster_config")?,
             },
             discovery,
+            policy: balancing::policy(proto)?,
             lrs_server: lrs_server(proto.lrs_server.as_ref()).within("lrs_server")?,
             lrs_metrics: MetricSelection::new(
                 proto.lrs_report_endpoint_metrics.iter().map(String::as_str),
@@ -153,63 +156,6 @@ fn max_requests(proto: &ClusterProto) -> u32 {
         .find(|threshold| threshold.priority == RoutingPriority::Default as i32)
         .and_then(|threshold| threshold.max_requests)
         .map_or(DEFAULT_MAX_REQUESTS, |most| most.value)
-}
-
-/// Checks that the policy is round robin. `load_balancing_policy`, if set, overrides `lb_policy` (gRFC A52).
-fn load_balancing(proto: &ClusterProto) -> Result<(), Invalid> {
-    if let Some(policies) = &proto.load_balancing_policy {
-        let found = has_round_robin(policies, 0).and_then(|found| match found {
-            true => Ok(()),
-            false => Err(Invalid::new(
-                "must have a supported policy: round_robin, alone or in wrr_locality",
-            )),
-        });
-        return found.within("load_balancing_policy");
-    }
-    let rule = match LbPolicy::try_from(proto.lb_policy) {
-        Ok(LbPolicy::RoundRobin) => return Ok(()),
-        Ok(other) => format!(
-            "{} is not supported, only ROUND_ROBIN is",
-            other.as_str_name()
-        ),
-        Err(_) => "is unknown".to_owned(),
-    };
-    Err(Invalid::new(rule).at("lb_policy"))
-}
-
-/// Returns whether one of the policies is round robin, alone or inside `wrr_locality`. Unknown policies are skipped (gRFC A52).
-fn has_round_robin(policies: &LoadBalancingPolicy, depth: u32) -> Result<bool, Invalid> {
-    /// Nesting depth that gRFC A52 allows.
-    const MAX_DEPTH: u32 = 16;
-    const ROUND_ROBIN: &str = "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin";
-    const WRR_LOCALITY: &str =
-        "envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality";
-    if depth > MAX_DEPTH {
-        return Err(Invalid::new(format!(
-            "must be nested at most {MAX_DEPTH} deep"
-        )));
-    }
-    for policy in &policies.policies {
-        let config = policy.typed_extension_config.as_ref();
-        let Some(any) = config.and_then(|config| config.typed_config.as_ref()) else {
-            continue;
-        };
-        let supported = match any.type_url.rsplit('/').next() {
-            Some(ROUND_ROBIN) => true,
-            Some(WRR_LOCALITY) => {
-                let locality = WrrLocality::decode(&*any.value)?;
-                match &locality.endpoint_picking_policy {
-                    Some(inner) => has_round_robin(inner, depth + 1)?,
-                    None => return Err(Invalid::new("must be set").at("endpoint_picking_policy")),
-                }
-            }
-            _ => false,
-        };
-        if supported {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Validates outlier detection, as every gRPC client does (gRFC A50). Ejection itself is not implemented.

@@ -15,6 +15,7 @@
 //! as the generated message ([`Typed`]), or raw.
 
 mod assignment;
+mod balancing;
 mod check;
 mod cluster;
 mod convert;

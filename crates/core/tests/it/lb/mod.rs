@@ -2,5 +2,6 @@
 
 mod choice;
 mod matching;
+mod policy;
 mod priorities;
 mod virtual_host;

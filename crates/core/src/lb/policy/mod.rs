@@ -1,0 +1,31 @@
+//! Load-balancing policies: which endpoint of a priority gets an RPC, and which endpoints connect.
+//!
+//! ```text
+//!  PolicyConfig ──┐                                    ┌─► connectivity of the priority
+//!  endpoints ─────┴─► Policy ── update(states) ────────┼─► children to connect
+//!                       │                              └─► PolicyPicker ── pick(call, random) ─► Pick
+//!                       └─► children: what connects as one
+//! ```
+//!
+//! A [`Policy`] is built from the configuration of a cluster and the endpoints of one priority. Its *children* are the groups of
+//! endpoints that connect as one: a single endpoint, or for `pick_first` all of them. Whenever the connectivity of a child
+//! changes, [`Policy::update`] makes a new [`PolicyPicker`], which the request path reads. Pickers have atomic counters and
+//! nothing else that changes; a pick does not allocate, lock or wait.
+//!
+//! | policy | module | rules |
+//! |---|---|---|
+//! | `round_robin` | `round_robin` | gRFC A27, A61 |
+//! | `wrr_locality` | `tree` | gRFC A27, A52 |
+//!
+//! Nothing here connects, has a clock or makes random numbers: `oxds-channel` does.
+
+mod config;
+mod picker;
+mod round_robin;
+mod tree;
+mod view;
+
+pub use config::PolicyConfig;
+pub use picker::PolicyPicker;
+pub use tree::{Policy, PolicyUpdate};
+pub use view::{Children, Pick, PickCall, PolicyChild, PolicyEndpoint, PolicyLocality};
