@@ -104,17 +104,18 @@ impl Members {
 
 impl Member {
     fn refresh(&mut self, address: SocketAddr, connector: &Connector) {
-        let state = self
-            .watch
-            .as_ref()
-            .map_or(SubchannelState::Idle, |watch| watch.subchannel().state());
+        if self.watch.is_none() && self.is_eager {
+            self.watch = Some(connector.watch(address, &self.cell));
+        }
+        let Some(watch) = &self.watch else { return };
+        let subchannel = watch.subchannel();
         let is_failed = self.state == Connectivity::TransientFailure;
         let mut ready = None;
-        match state {
+        match subchannel.state() {
             SubchannelState::Ready(connections) => {
                 self.state = Connectivity::Ready;
                 self.error = None;
-                ready = self.cell.subchannel().map(|subchannel| ReadyChild {
+                ready = Some(ReadyChild {
                     subchannel: Arc::clone(subchannel),
                     connections,
                 });
@@ -124,13 +125,12 @@ impl Member {
                 self.error = Some(error);
             }
             // gRFC A62: a failed child connects again by itself, and stays failed until it is ready.
-            SubchannelState::Idle if is_failed => self.connect(address, connector),
+            SubchannelState::Idle if is_failed => subchannel.connect(),
             SubchannelState::Idle if self.is_eager => {
                 self.state = Connectivity::Connecting;
-                self.connect(address, connector);
+                subchannel.connect();
             }
             SubchannelState::Idle => self.state = Connectivity::Idle,
-            // Sticky failure: see the module's documentation.
             SubchannelState::Connecting if is_failed => {}
             SubchannelState::Connecting => self.state = Connectivity::Connecting,
         }
@@ -138,20 +138,12 @@ impl Member {
             self.cell.set_ready(ready);
         }
     }
+}
 
-    /// Makes the subchannel leave idle.
-    fn connect(&mut self, address: SocketAddr, connector: &Connector) {
-        if let Some(watch) = &self.watch {
-            return watch.subchannel().connect();
-        }
-        let create = || connector.pool.subchannel(address, Security::Plaintext);
-        let subchannel = self.cell.subchannel_or(create);
-        let watch = subchannel.watch(connector.token, connector.changes.clone());
-        self.watch = Some(watch);
-        // Another channel may have connected it already; otherwise this connects.
-        match subchannel.state() {
-            SubchannelState::Idle => subchannel.connect(),
-            _ => self.refresh(address, connector),
-        }
+impl Connector {
+    /// Watches the subchannel of an address, which is made if no other channel has it.
+    fn watch(&self, address: SocketAddr, cell: &ChildCell) -> StateWatch {
+        let subchannel = cell.subchannel_or(|| self.pool.subchannel(address, Security::Plaintext));
+        subchannel.watch(self.token, self.changes.clone())
     }
 }

@@ -32,6 +32,10 @@ impl PolicyPicker {
 }
 
 impl PickerNode {
+    #[expect(
+        clippy::only_used_in_recursion,
+        reason = "no policy of this list reads the call"
+    )]
     fn pick(
         &self,
         call: &PickCall<'_>,
