@@ -93,33 +93,36 @@ impl PathMatcher {
 
 impl HeaderMatcher {
     fn matches(&self, headers: &(impl Headers + ?Sized)) -> bool {
-        match (&self.matching, self.value(headers)) {
+        match (&self.matching, visible(&self.name, headers)) {
             (HeaderMatch::Present(present), value) => (value.is_some() == *present) != self.invert,
             // gRFC A28: only `present_match` can match an absent header (C-225).
             (_, None) => false,
             (matching, Some(value)) => matching.matches(&value) != self.invert,
         }
     }
+}
 
-    /// Returns the value that the header has for matching.
-    fn value<'a>(&self, headers: &'a (impl Headers + ?Sized)) -> Option<Cow<'a, str>> {
-        const TRANSPORT: [&str; 6] = [
-            "te",
-            "grpc-timeout",
-            "grpc-encoding",
-            "grpc-accept-encoding",
-            "connection",
-            "host",
-        ];
-        match &*self.name {
-            // gRFC A28: the content type is always gRPC's, even if the stack adds it later.
-            "content-type" => Some(Cow::Borrowed("application/grpc")),
-            // gRFC A28: binary headers and pseudo-headers count as absent.
-            name if name.ends_with("-bin") || name.starts_with(':') => None,
-            // gRFC A28: headers of the transport are not visible to routes.
-            name if TRANSPORT.contains(&name) => None,
-            name => headers.get(name),
-        }
+/// Returns the value of a header as routes and hash policies see it. `name` is in lower case.
+pub(super) fn visible<'a>(
+    name: &str,
+    headers: &'a (impl Headers + ?Sized),
+) -> Option<Cow<'a, str>> {
+    const TRANSPORT: [&str; 6] = [
+        "te",
+        "grpc-timeout",
+        "grpc-encoding",
+        "grpc-accept-encoding",
+        "connection",
+        "host",
+    ];
+    match name {
+        // gRFC A28: the content type is always gRPC's, even if the stack adds it later.
+        "content-type" => Some(Cow::Borrowed("application/grpc")),
+        // gRFC A28: binary headers and pseudo-headers count as absent.
+        name if name.ends_with("-bin") || name.starts_with(':') => None,
+        // gRFC A28: headers of the transport are not visible to routes.
+        name if TRANSPORT.contains(&name) => None,
+        name => headers.get(name),
     }
 }
 

@@ -7,22 +7,36 @@
 //! ```
 //!
 //! Random numbers, connectivity states and [`Instant`](crate::time::Instant)s are arguments. Nothing allocates, locks or
-//! waits. All parts are immutable once built, except the state machine [`Priorities`].
+//! waits. All parts are immutable once built, except the state machines [`Priorities`], [`OutlierDetector`] and [`Retries`],
+//! and the counters [`RequestCount`] and [`CallResults`], which are atomics.
 //!
 //! It does not connect, hold connections or send RPCs: that is `oxds-channel`.
 
 mod chance;
 mod domain;
+mod fault;
+mod hash;
+mod limit;
 mod matcher;
+mod outlier;
 pub mod policy;
 mod priorities;
+mod retry;
 mod text;
 mod weighted;
 
 pub use chance::{DropCategory, PerMillion, dropped};
 pub use domain::Domain;
 pub(crate) use domain::DomainRank;
+pub use fault::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare, Faults};
+pub use hash::{HashPolicy, HashSource, Rewrite, request_hash};
+pub use limit::{RequestCount, RequestPermit};
 pub use matcher::{HeaderMatch, HeaderMatcher, Headers, PathMatcher, RouteMatcher};
+pub use outlier::{
+    CallResults, Ejection, EjectionReason, FailurePercentage, OutlierConfig, OutlierDetector,
+    SuccessRate,
+};
 pub use priorities::{ActivePriority, Connectivity, Priorities};
+pub use retry::{MAX_ATTEMPTS, Pushback, Retries, RetryPolicy, StatusCodes};
 pub use text::Text;
 pub use weighted::Weighted;

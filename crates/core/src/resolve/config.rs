@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ads::WatchError;
-use crate::lb::{Headers, RouteMatcher, Weighted};
-use crate::resource::{Assignment, Cluster, Listener, RouteAction, RouteConfig, RouteTarget};
+use crate::lb::{HashPolicy, Headers, RetryPolicy, RouteMatcher, Weighted};
+use crate::resource::{
+    Assignment, Cluster, FilterConfig, FilterOverride, FilterOverrides, Forward, HttpFilter,
+    Listener, RouteAction, RouteConfig, RouteTarget,
+};
 
 /// Complete configuration of a channel at one moment (gRFC A74).
 #[derive(Debug, Clone)]
@@ -79,13 +82,27 @@ pub struct CompiledRoute {
 pub enum CompiledAction {
     /// Sends the RPC to a cluster, chosen once per RPC (C-230).
     Forward {
-        /// Indexes into [`XdsConfig::clusters`], by weight.
-        clusters: Weighted<usize>,
+        /// Clusters, by weight.
+        clusters: Weighted<ClusterChoice>,
         /// Limit on the duration of the RPC (gRFC A31).
         limit: Option<Duration>,
+        /// Retry policy; `None` without retries (gRFC A44).
+        retry: Option<Arc<RetryPolicy>>,
+        /// Hash policies, in the order in which they apply (gRFC A42).
+        hash: Arc<[HashPolicy]>,
     },
     /// Fails the RPC: gRPC does not support the action (C-187).
     Unsupported,
+}
+
+/// Cluster to which a route may send an RPC.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClusterChoice {
+    /// Index into [`XdsConfig::clusters`].
+    pub cluster: usize,
+    /// HTTP filters of the RPC in the order in which they run, each with the configuration that counts for this choice (gRFC
+    /// A39). Choices without overrides share one list.
+    pub filters: Arc<[FilterConfig]>,
 }
 
 impl XdsConfig {
@@ -120,22 +137,26 @@ impl RouteTable {
         index: usize,
     ) -> Option<Self> {
         let host = route_config.virtual_hosts.get(index)?;
-        let listener_limit = listener
-            .api
-            .as_ref()
-            .and_then(|api| api.max_stream_duration);
+        let api = listener.api.as_ref();
+        let listener_limit = api.and_then(|api| api.max_stream_duration);
+        let filters = FilterChains::new(api.map_or(&[], |api| &api.filters));
         let mut clusters = ClusterIndexes::default();
         let routes = host.routes.iter().map(|route| CompiledRoute {
             matcher: route.matcher.clone(),
             action: match &route.action {
                 RouteAction::Unsupported => CompiledAction::Unsupported,
-                RouteAction::Forward(forward) => match choice(&forward.target, &mut clusters) {
-                    Some(clusters) => CompiledAction::Forward {
-                        clusters,
-                        limit: forward.limit.effective(listener_limit),
-                    },
-                    None => CompiledAction::Unsupported,
-                },
+                RouteAction::Forward(forward) => {
+                    let overrides = [&host.filter_overrides, &route.filter_overrides];
+                    match choice(forward, overrides, &filters, &mut clusters) {
+                        Some(clusters) => CompiledAction::Forward {
+                            clusters,
+                            limit: forward.limit.effective(listener_limit),
+                            retry: forward.retry.clone(),
+                            hash: Arc::clone(&forward.hash),
+                        },
+                        None => CompiledAction::Unsupported,
+                    }
+                }
             },
         });
         Some(Self {
@@ -162,13 +183,57 @@ impl ClusterIndexes {
     }
 }
 
-fn choice(target: &RouteTarget, clusters: &mut ClusterIndexes) -> Option<Weighted<usize>> {
-    match target {
-        RouteTarget::Cluster(name) => Weighted::new([(1, clusters.of(name))]),
-        RouteTarget::Weighted(names) => Weighted::new(
-            names
-                .iter()
-                .map(|(name, weight)| (*weight, clusters.of(name))),
-        ),
+fn choice(
+    forward: &Forward,
+    [host, route]: [&FilterOverrides; 2],
+    filters: &FilterChains<'_>,
+    clusters: &mut ClusterIndexes,
+) -> Option<Weighted<ClusterChoice>> {
+    match &forward.target {
+        RouteTarget::Cluster(name) => Weighted::new([(
+            1,
+            ClusterChoice {
+                cluster: clusters.of(name),
+                filters: filters.with([route, host]),
+            },
+        )]),
+        RouteTarget::Weighted(targets) => Weighted::new(targets.iter().map(|target| {
+            let choice = ClusterChoice {
+                cluster: clusters.of(&target.cluster),
+                filters: filters.with([&target.filter_overrides, route, host]),
+            };
+            (target.weight, choice)
+        })),
+    }
+}
+
+/// HTTP filters of a listener, and the chains that overrides make of them.
+struct FilterChains<'a> {
+    filters: &'a [HttpFilter],
+    /// Chain without overrides.
+    base: Arc<[FilterConfig]>,
+}
+
+impl<'a> FilterChains<'a> {
+    fn new(filters: &'a [HttpFilter]) -> Self {
+        let base = filters.iter().map(|filter| filter.config.clone()).collect();
+        Self { filters, base }
+    }
+
+    /// Returns the chain with these overrides, the most specific one first.
+    fn with<const N: usize>(&self, overrides: [&FilterOverrides; N]) -> Arc<[FilterConfig]> {
+        if self.filters.is_empty() || overrides.iter().all(|overrides| overrides.is_empty()) {
+            return Arc::clone(&self.base);
+        }
+        // gRFC A39: weighted cluster, then route, then virtual host, then the listener (C-236).
+        let config = |filter: &HttpFilter| {
+            let mut found = overrides.iter().filter_map(|one| one.get(&filter.name));
+            match found.next() {
+                None => Some(filter.config.clone()),
+                Some(FilterOverride::Config(config)) => Some(config.clone()),
+                Some(FilterOverride::Disabled) => None,
+            }
+        };
+        self.filters.iter().filter_map(config).collect()
     }
 }

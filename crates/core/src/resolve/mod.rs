@@ -28,7 +28,8 @@ use oxds_types::ResourceType;
 
 pub use command::WatchCommand;
 pub use config::{
-    ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, LeafCluster, RouteTable, XdsConfig,
+    ClusterChoice, ClusterConfig, ClusterEntry, CompiledAction, CompiledRoute, LeafCluster,
+    RouteTable, XdsConfig,
 };
 
 use crate::ads::{WatchError, WatchErrorReason};

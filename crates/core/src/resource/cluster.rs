@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::cluster::v3::{
-    Cluster as ClusterProto, OutlierDetection,
+    Cluster as ClusterProto,
     cluster::{ClusterDiscoveryType, DiscoveryType},
 };
 use envoy_types::pb::envoy::config::core::v3::{
@@ -13,10 +13,12 @@ use prost::Message;
 
 use super::Invalid;
 use super::balancing;
-use super::convert::{duration, same_server};
+use super::convert::same_server;
 use super::invalid::Within;
 use super::metrics::MetricSelection;
+use super::outlier::outlier_detection;
 use crate::ads::ServerId;
+use crate::lb::OutlierConfig;
 use crate::lb::policy::PolicyConfig;
 
 /// A cluster: where its endpoints come from, and how RPCs to it are balanced and limited.
@@ -36,6 +38,8 @@ pub struct Cluster {
     pub lrs_metrics: MetricSelection,
     /// Limit of concurrent requests, over all channels of the process (gRFC A32).
     pub max_requests: u32,
+    /// Outlier detection; off without one (gRFC A50).
+    pub outlier: Option<OutlierConfig>,
 }
 
 /// Source of a cluster's endpoints: the type of the cluster.
@@ -69,9 +73,7 @@ impl Cluster {
     fn from_proto(proto: &ClusterProto) -> Result<Self, Invalid> {
         let discovery = discovery(proto)?;
         security(proto)?;
-        if let Some(detection) = &proto.outlier_detection {
-            outlier_detection(detection).within("outlier_detection")?;
-        }
+        let outlier = proto.outlier_detection.as_ref().map(outlier_detection);
         Ok(Self {
             name: proto.name.as_str().into(),
             eds_service_name: match &discovery {
@@ -84,6 +86,7 @@ impl Cluster {
                 proto.lrs_report_endpoint_metrics.iter().map(String::as_str),
             ),
             max_requests: max_requests(proto),
+            outlier: outlier.transpose().within("outlier_detection")?,
         })
     }
 }
@@ -156,36 +159,6 @@ fn max_requests(proto: &ClusterProto) -> u32 {
         .find(|threshold| threshold.priority == RoutingPriority::Default as i32)
         .and_then(|threshold| threshold.max_requests)
         .map_or(DEFAULT_MAX_REQUESTS, |most| most.value)
-}
-
-/// Validates outlier detection, as every gRPC client does (gRFC A50). Ejection itself is not implemented.
-fn outlier_detection(proto: &OutlierDetection) -> Result<(), Invalid> {
-    let durations = [
-        ("interval", &proto.interval),
-        ("base_ejection_time", &proto.base_ejection_time),
-        ("max_ejection_time", &proto.max_ejection_time),
-    ];
-    for (field, value) in durations {
-        value.as_ref().map(duration).transpose().within(field)?;
-    }
-    let percents = [
-        ("max_ejection_percent", proto.max_ejection_percent),
-        ("enforcing_success_rate", proto.enforcing_success_rate),
-        (
-            "failure_percentage_threshold",
-            proto.failure_percentage_threshold,
-        ),
-        (
-            "enforcing_failure_percentage",
-            proto.enforcing_failure_percentage,
-        ),
-    ];
-    for (field, value) in percents {
-        if value.is_some_and(|percent| percent.value > 100) {
-            return Err(Invalid::new("must not be above 100").at(field));
-        }
-    }
-    Ok(())
 }
 
 /// Rejects clusters with a transport socket.

@@ -1,20 +1,19 @@
 //! View of LDS resources: the root of a channel's configuration.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::listener::v3::Listener as ListenerProto;
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
-    HttpConnectionManager, HttpFilter, http_connection_manager::RouteSpecifier,
-    http_filter::ConfigType,
+    HttpConnectionManager, http_connection_manager::RouteSpecifier,
 };
 use envoy_types::pb::google::protobuf::Any;
 use prost::Message;
 
 use super::convert::{duration, message, same_server};
+use super::extension::Extensions;
+use super::filter::{HttpFilter, OverrideRules, http_filters};
 use super::invalid::Within;
-use super::overrides::FilterOverrides;
 use super::{Invalid, RouteConfig};
 
 /// A listener, as gRPC clients use it.
@@ -33,6 +32,8 @@ pub struct ApiListener {
     pub routes: RouteSource,
     /// Limit on the duration of RPCs whose route has none; zero means no limit (gRFC A31).
     pub max_stream_duration: Option<Duration>,
+    /// HTTP filters, in the order in which they run, without the router (gRFC A39).
+    pub filters: Vec<HttpFilter>,
 }
 
 /// Source of a listener's route configuration.
@@ -48,10 +49,9 @@ const HTTP_CONNECTION_MANAGERS: [&str; 2] = [
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
     "envoy.config.filter.network.http_connection_manager.v2.HttpConnectionManager",
 ];
-const ROUTER: &str = "envoy.extensions.filters.http.router.v3.Router";
 
 impl Listener {
-    pub(super) fn from_bytes(value: &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
         let proto = ListenerProto::decode(value)?;
         if proto.name.is_empty() {
             return Err(Invalid::new("must not be empty").at("name"));
@@ -59,7 +59,7 @@ impl Listener {
         let api = match &proto.api_listener {
             None => None,
             Some(api) => Some(
-                ApiListener::from_any(api.api_listener.as_ref())
+                ApiListener::from_any(api.api_listener.as_ref(), extensions)
                     .within("api_listener.api_listener")
                     .map_err(|invalid| invalid.of(&proto.name))?,
             ),
@@ -78,7 +78,7 @@ impl Listener {
 }
 
 impl ApiListener {
-    fn from_any(any: Option<&Any>) -> Result<Self, Invalid> {
+    fn from_any(any: Option<&Any>, extensions: &Extensions) -> Result<Self, Invalid> {
         let any = any.ok_or_else(|| Invalid::new("must be set"))?;
         let v3 = match HTTP_CONNECTION_MANAGERS
             .iter()
@@ -102,10 +102,11 @@ impl ApiListener {
         }
         // gRFC A31, A39: filters and durations are features of v3 listeners only (C-59).
         let mut max_stream_duration = None;
-        let mut overrides = FilterOverrides::Ignore;
+        let mut overrides = OverrideRules::Ignore;
+        let mut filters = Vec::new();
         if v3 {
-            overrides = FilterOverrides::Check;
-            filters(&manager.http_filters)?;
+            overrides = OverrideRules::Read(extensions);
+            filters = http_filters(&manager.http_filters, extensions)?;
             let options = manager.common_http_protocol_options.as_ref();
             max_stream_duration = options
                 .and_then(|options| options.max_stream_duration.as_ref())
@@ -116,6 +117,7 @@ impl ApiListener {
         Ok(Self {
             routes: RouteSource::from_specifier(manager.route_specifier, overrides)?,
             max_stream_duration,
+            filters,
         })
     }
 }
@@ -123,7 +125,7 @@ impl ApiListener {
 impl RouteSource {
     fn from_specifier(
         specifier: Option<RouteSpecifier>,
-        overrides: FilterOverrides,
+        overrides: OverrideRules<'_>,
     ) -> Result<Self, Invalid> {
         match specifier {
             Some(RouteSpecifier::Rds(rds)) => {
@@ -142,45 +144,5 @@ impl RouteSource {
             }
             None => Err(Invalid::new("must be rds or route_config").at("route_specifier")),
         }
-    }
-}
-
-/// Validates HTTP filters: the router must be the last one, and an unsupported filter must be optional, and is ignored (gRFC A39).
-fn filters(filters: &[HttpFilter]) -> Result<(), Invalid> {
-    let mut names = HashSet::new();
-    let mut router = None;
-    for (index, filter) in filters.iter().enumerate() {
-        let fault = |rule: String| Err(Invalid::new(rule).at_index("http_filters", index));
-        if filter.name.is_empty() {
-            return fault("must have a name".to_owned());
-        }
-        if !names.insert(&filter.name) {
-            return fault(format!(
-                "has the name {:?} of a filter before it",
-                filter.name
-            ));
-        }
-        let config_type = match &filter.config_type {
-            Some(ConfigType::TypedConfig(any)) => message(any),
-            _ => "",
-        };
-        match (config_type == ROUTER, router) {
-            (true, None) => router = Some(index),
-            (true, Some(first)) => {
-                return fault(format!("is a second router, after http_filters[{first}]"));
-            }
-            (false, _) if filter.is_optional => {}
-            (false, _) => {
-                return fault(format!(
-                    "{:?} of type {config_type:?} is not supported",
-                    filter.name
-                ));
-            }
-        }
-    }
-    // All other filters are ignored, so the router is the last one if it is present.
-    match router {
-        Some(_) => Ok(()),
-        None => Err(Invalid::new("must end with a router").at("http_filters")),
     }
 }

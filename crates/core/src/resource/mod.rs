@@ -19,11 +19,13 @@ mod balancing;
 mod check;
 mod cluster;
 mod convert;
+mod extension;
+mod filter;
 mod invalid;
 mod listener;
 mod metrics;
 mod name;
-mod overrides;
+mod outlier;
 mod parser;
 mod plugins;
 mod policies;
@@ -33,10 +35,16 @@ mod views;
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use check::ResourceCheck;
 pub use cluster::{Cluster, Discovery, LrsServer};
+pub use extension::{ExtensionConfig, ExtensionValue, Extensions, ParsedExtension};
+pub use filter::{
+    CustomFilter, FilterConfig, FilterOverride, FilterOverrides, HttpFilter, SessionConfig,
+};
 pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};
 pub use metrics::MetricSelection;
 pub(crate) use metrics::NAMED_PREFIX;
 pub use name::own_name;
 pub use parser::{ParsedResource, ResourceParser, ResourceParsers, Typed};
-pub use route::{Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost};
+pub use route::{
+    Forward, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost, WeightedTarget,
+};

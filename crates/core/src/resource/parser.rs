@@ -80,6 +80,18 @@ impl ResourceParser {
         }
     }
 
+    /// Returns the parser of a type whose rules depend on more than the message.
+    pub(super) fn with<T: Typed>(
+        parse: impl Fn(&[u8]) -> Result<T, Invalid> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            resource_type: T::resource_type(),
+            id: TypeId::of::<T>(),
+            name: type_name::<T>(),
+            parse: Arc::new(move |value| Ok(Arc::new(parse(value)?) as ParsedValue)),
+        }
+    }
+
     /// Returns the resource type.
     #[must_use]
     pub fn resource_type(&self) -> &ResourceType {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::route::v3::{
-    HeaderMatcher as HeaderProto, Route as RouteProto, RouteAction as RouteActionProto,
-    RouteConfiguration, RouteMatch as MatchProto, VirtualHost as HostProto, WeightedCluster,
+    HeaderMatcher as HeaderProto, RetryPolicy as RetryProto, Route as RouteProto,
+    RouteAction as RouteActionProto, RouteConfiguration, RouteMatch as MatchProto,
+    VirtualHost as HostProto, WeightedCluster,
     header_matcher::HeaderMatchSpecifier,
     route::Action as ActionProto,
     route_action::{ClusterSpecifier, MaxStreamDuration},
@@ -17,11 +18,15 @@ use prost::Message;
 use super::Invalid;
 use super::assignment::per_million;
 use super::convert::{duration, full_match};
+use super::extension::Extensions;
+use super::filter::{FilterOverrides, OverrideRules};
 use super::invalid::Within;
-use super::overrides::FilterOverrides;
 use super::plugins::Plugins;
 use super::policies::{hash_policies, retry_policy};
-use crate::lb::{Domain, DomainRank, HeaderMatch, HeaderMatcher, PathMatcher, RouteMatcher, Text};
+use crate::lb::{
+    Domain, DomainRank, HashPolicy, HeaderMatch, HeaderMatcher, PathMatcher, RetryPolicy,
+    RouteMatcher, Text,
+};
 
 /// A route configuration with its virtual hosts, compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +46,8 @@ pub struct VirtualHost {
     pub domains: Vec<Domain>,
     /// Routes, in the order in which they are tried.
     pub routes: Vec<Route>,
+    /// Configurations of HTTP filters for all routes.
+    pub filter_overrides: FilterOverrides,
 }
 
 /// A route: which requests it matches, and its action.
@@ -50,6 +57,8 @@ pub struct Route {
     pub matcher: RouteMatcher,
     /// Action for these requests.
     pub action: RouteAction,
+    /// Configurations of HTTP filters, which replace those of the virtual host.
+    pub filter_overrides: FilterOverrides,
 }
 
 /// Action of a route.
@@ -61,22 +70,61 @@ pub enum RouteAction {
     Unsupported,
 }
 
-/// Cluster and time limit of a forwarded request.
+/// Cluster, limits and policies of a forwarded request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forward {
     /// Cluster, or weighted clusters.
     pub target: RouteTarget,
     /// Limits on the duration.
     pub limit: StreamLimit,
+    /// Retry policy, of the route or else of its virtual host; `None` without retries (gRFC A44).
+    pub retry: Option<Arc<RetryPolicy>>,
+    /// Hash policies, in the order in which they apply (gRFC A42).
+    pub hash: Arc<[HashPolicy]>,
+}
+
+impl Forward {
+    /// Returns the action that forwards to `target`, without limits and policies.
+    #[must_use]
+    pub fn to(target: RouteTarget) -> Self {
+        Self {
+            target,
+            limit: StreamLimit::default(),
+            retry: None,
+            hash: Arc::default(),
+        }
+    }
 }
 
 /// Cluster specifier of a route.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum RouteTarget {
     /// One cluster.
     Cluster(Arc<str>),
     /// Clusters with weights: at least one cluster. Weights are above zero, and their sum fits in 32 bits.
-    Weighted(Vec<(Arc<str>, u32)>),
+    Weighted(Vec<WeightedTarget>),
+}
+
+/// One of several clusters of a route.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeightedTarget {
+    /// Name of the cluster.
+    pub cluster: Arc<str>,
+    /// Weight among the clusters of the route.
+    pub weight: u32,
+    /// Configurations of HTTP filters, which replace those of the route.
+    pub filter_overrides: FilterOverrides,
+}
+
+/// A cluster with its weight, without configurations of filters.
+impl From<(Arc<str>, u32)> for WeightedTarget {
+    fn from((cluster, weight): (Arc<str>, u32)) -> Self {
+        Self {
+            cluster,
+            weight,
+            filter_overrides: FilterOverrides::new(),
+        }
+    }
 }
 
 /// Limits of a route on the duration of an RPC (gRFC A31).
@@ -123,19 +171,20 @@ impl RouteConfig {
         best.map(|(_, index)| index)
     }
 
-    pub(super) fn from_bytes(value: &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
         let proto = RouteConfiguration::decode(value)?;
         if proto.name.is_empty() {
             return Err(Invalid::new("must not be empty").at("name"));
         }
         let name = proto.name.clone();
-        Self::from_proto(proto, FilterOverrides::Check).map_err(|invalid| invalid.of(&name))
+        let overrides = OverrideRules::Read(extensions);
+        Self::from_proto(proto, overrides).map_err(|invalid| invalid.of(&name))
     }
 
     /// Validates every virtual host, not only the one that the channel uses (gRFC A28).
     pub(super) fn from_proto(
         proto: RouteConfiguration,
-        overrides: FilterOverrides,
+        overrides: OverrideRules<'_>,
     ) -> Result<Self, Invalid> {
         let rules = Rules {
             plugins: Plugins::from_protos(&proto.cluster_specifier_plugins)?,
@@ -157,7 +206,7 @@ impl RouteConfig {
 /// Rules that depend on more than a virtual host.
 struct Rules<'a> {
     plugins: Plugins<'a>,
-    overrides: FilterOverrides,
+    overrides: OverrideRules<'a>,
 }
 
 impl VirtualHost {
@@ -176,25 +225,29 @@ impl VirtualHost {
                 parsed.within_index("domains", index)
             })
             .collect::<Result<_, _>>()?;
-        rules.overrides.check(&proto.typed_per_filter_config)?;
-        if let Some(policy) = &proto.retry_policy {
-            retry_policy(policy).within("retry_policy")?;
-        }
+        let filter_overrides = rules.overrides.read(&proto.typed_per_filter_config)?;
+        let retry = retry(proto.retry_policy.as_ref())?.flatten();
         let mut routes = Vec::with_capacity(proto.routes.len());
         for (index, route) in proto.routes.iter().enumerate() {
-            routes.extend(Route::from_proto(route, rules).within_index("routes", index)?);
+            let route = Route::from_proto(route, retry.as_ref(), rules);
+            routes.extend(route.within_index("routes", index)?);
         }
         Ok(Self {
             name: proto.name.clone(),
             domains,
             routes,
+            filter_overrides,
         })
     }
 }
 
 impl Route {
-    /// Returns `None` for a route that gRPC ignores.
-    fn from_proto(proto: &RouteProto, rules: &Rules<'_>) -> Result<Option<Self>, Invalid> {
+    /// Returns `None` for a route that gRPC ignores. `retry` is the policy of the virtual host.
+    fn from_proto(
+        proto: &RouteProto,
+        retry: Option<&Arc<RetryPolicy>>,
+        rules: &Rules<'_>,
+    ) -> Result<Option<Self>, Invalid> {
         let matching = proto.r#match.as_ref();
         let matching = matching
             .ok_or_else(|| Invalid::new("must be set"))
@@ -205,13 +258,17 @@ impl Route {
         }
         let matcher = matcher(matching).within("match")?;
         let action = match &proto.action {
-            Some(ActionProto::Route(action)) => forward(action, rules).within("route")?,
+            Some(ActionProto::Route(action)) => forward(action, retry, rules).within("route")?,
             _ => Some(RouteAction::Unsupported),
         };
-        if action.is_some() {
-            rules.overrides.check(&proto.typed_per_filter_config)?;
-        }
-        Ok(action.map(|action| Self { matcher, action }))
+        let Some(action) = action else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            matcher,
+            action,
+            filter_overrides: rules.overrides.read(&proto.typed_per_filter_config)?,
+        }))
     }
 }
 
@@ -308,11 +365,14 @@ fn string_matcher(proto: &StringMatcher) -> Result<HeaderMatch, Invalid> {
 }
 
 /// Returns `None` for a cluster specifier that gRPC does not support: the route is ignored (C-188).
-fn forward(proto: &RouteActionProto, rules: &Rules<'_>) -> Result<Option<RouteAction>, Invalid> {
-    if let Some(policy) = &proto.retry_policy {
-        retry_policy(policy).within("retry_policy")?;
-    }
-    hash_policies(&proto.hash_policy)?;
+fn forward(
+    proto: &RouteActionProto,
+    host_retry: Option<&Arc<RetryPolicy>>,
+    rules: &Rules<'_>,
+) -> Result<Option<RouteAction>, Invalid> {
+    // gRFC A44: the policy of the route replaces that of the virtual host, even if it retries nothing (C-234).
+    let retry = retry(proto.retry_policy.as_ref())?.unwrap_or_else(|| host_retry.cloned());
+    let hash = hash_policies(&proto.hash_policy)?.into();
     let target = match &proto.cluster_specifier {
         Some(ClusterSpecifier::Cluster(name)) if name.is_empty() => {
             return Err(Invalid::new("must not be empty").at("cluster"));
@@ -335,7 +395,15 @@ fn forward(proto: &RouteActionProto, rules: &Rules<'_>) -> Result<Option<RouteAc
     Ok(Some(RouteAction::Forward(Forward {
         target,
         limit: limit.within("max_stream_duration")?.unwrap_or_default(),
+        retry,
+        hash,
     })))
+}
+
+/// Reads a retry policy. Returns `None` without one, and `Some(None)` for one that retries nothing.
+fn retry(proto: Option<&RetryProto>) -> Result<Option<Option<Arc<RetryPolicy>>>, Invalid> {
+    let policy = proto.map(retry_policy).transpose().within("retry_policy")?;
+    Ok(policy.map(|policy| policy.map(Arc::new)))
 }
 
 fn weighted(proto: &WeightedCluster, rules: &Rules<'_>) -> Result<RouteTarget, Invalid> {
@@ -350,11 +418,15 @@ fn weighted(proto: &WeightedCluster, rules: &Rules<'_>) -> Result<RouteTarget, I
             return Err(Invalid::new("must all have a name"));
         }
         let of = |invalid: Invalid| invalid.at(&format!("{:?}", cluster.name));
-        let checked = rules.overrides.check(&cluster.typed_per_filter_config);
-        checked.map_err(of)?;
+        let filter_overrides = rules.overrides.read(&cluster.typed_per_filter_config);
+        let filter_overrides = filter_overrides.map_err(of)?;
         let sum = total.checked_add(weight);
         total = sum.ok_or_else(|| Invalid::new("must have weights whose sum fits in 32 bits"))?;
-        clusters.push((cluster.name.as_str().into(), weight));
+        clusters.push(WeightedTarget {
+            cluster: cluster.name.as_str().into(),
+            weight,
+            filter_overrides,
+        });
     }
     match clusters.is_empty() {
         true => Err(Invalid::new("must have a total weight above zero")),

@@ -1,7 +1,12 @@
 //! Load balancing: from a request and random numbers to route, cluster, priority and endpoint.
 
 mod choice;
+mod fault;
+mod hash;
+mod limit;
 mod matching;
+mod outlier;
 mod policy;
 mod priorities;
+mod retry;
 mod virtual_host;

@@ -116,7 +116,7 @@ fn served_by(config: &XdsConfig, path: &str) -> String {
     let CompiledAction::Forward { clusters, .. } = &route.action else {
         return "unsupported".to_owned();
     };
-    let entry = &config.clusters[*clusters.pick(0)];
+    let entry = &config.clusters[clusters.pick(0).cluster];
     match &entry.config {
         Err(error) => format!("{}: {error}", entry.name),
         Ok(config) => match (&config.leaves[0].assignment, &config.leaves[0].note) {

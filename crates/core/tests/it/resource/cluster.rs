@@ -1,5 +1,8 @@
 //! C-131, C-196, C-199 – C-203: validation of clusters.
 
+use std::time::Duration;
+
+use oxds_core::lb::{FailurePercentage, OutlierConfig, SuccessRate};
 use oxds_core::resource::MetricSelection;
 use oxds_core::resource::{Cluster, LrsServer};
 
@@ -197,6 +200,47 @@ fn c202_outlier_detection_is_validated() {
             format!("outlier_detection.{field}: must not be above 100")
         );
     }
+}
+
+#[test]
+fn c202_outlier_detection_has_envoys_defaults() {
+    assert_eq!(with("").outlier, None);
+    let outlier = |fields: &str| {
+        let cluster = with(&format!("outlier_detection {{ {fields} }}"));
+        cluster.outlier.unwrap()
+    };
+    let defaults = OutlierConfig {
+        interval: Duration::from_secs(10),
+        base_ejection_time: Duration::from_secs(30),
+        max_ejection_time: Duration::from_secs(300),
+        max_ejection_percent: 10,
+        success_rate: Some(SuccessRate {
+            stdev_factor: 1900,
+            enforcement_percentage: 100,
+            minimum_hosts: 5,
+            request_volume: 100,
+        }),
+        failure_percentage: None,
+    };
+    assert_eq!(outlier(""), defaults);
+    let off = outlier("enforcing_success_rate {} enforcing_failure_percentage {}");
+    assert!(off.is_off());
+    let failures = outlier("enforcing_success_rate {} enforcing_failure_percentage { value: 7 }");
+    let expected = FailurePercentage {
+        threshold: 85,
+        enforcement_percentage: 7,
+        minimum_hosts: 5,
+        request_volume: 50,
+    };
+    assert_eq!(failures.success_rate, None);
+    assert_eq!(failures.failure_percentage, Some(expected));
+}
+
+/// An interval of zero must not make the channel decide without a pause.
+#[test]
+fn c202_interval_of_zero_becomes_a_millisecond() {
+    let cluster = with("outlier_detection { interval {} }");
+    assert_eq!(cluster.outlier.unwrap().interval, Duration::from_millis(1));
 }
 
 #[test]

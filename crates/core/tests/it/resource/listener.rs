@@ -12,7 +12,8 @@ use crate::support::text::{accepted, bytes, rejected};
 const RDS: &str = "rds { route_config_name: 'r' config_source { ads {} } }";
 const ROUTER: &str = "http_filters { name: 'router' typed_config {
     [type.googleapis.com/envoy.extensions.filters.http.router.v3.Router] {} } }";
-const FAULT: &str = "[type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault] {}";
+/// A filter that gRPC clients do not support.
+const CORS: &str = "[type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors] {}";
 
 /// A listener for clients, with this HttpConnectionManager.
 fn listener(manager: &str) -> String {
@@ -129,7 +130,7 @@ fn c174_filter_names_are_unique_and_router_is_last() {
     let filters = |filters: &str| fault(&format!("{RDS} {filters}"));
     assert_eq!(filters(""), "http_filters: must end with a router");
     let optional =
-        format!("http_filters {{ name: 'f' is_optional: true typed_config {{ {FAULT} }} }}");
+        format!("http_filters {{ name: 'f' is_optional: true typed_config {{ {CORS} }} }}");
     assert_eq!(filters(&optional), "http_filters: must end with a router");
     assert_eq!(
         filters(&format!(
@@ -150,10 +151,10 @@ fn c174_filter_names_are_unique_and_router_is_last() {
 
 #[test]
 fn c175_unknown_filter_must_be_optional_and_is_ignored() {
-    let fault_filter = format!("http_filters {{ name: 'f' typed_config {{ {FAULT} }} }}");
+    let fault_filter = format!("http_filters {{ name: 'f' typed_config {{ {CORS} }} }}");
     assert_eq!(
         fault(&format!("{RDS} {fault_filter} {ROUTER}")),
-        "http_filters[0]: \"f\" of type \"envoy.extensions.filters.http.fault.v3.HTTPFault\" is not supported"
+        "http_filters[0]: \"f\" of type \"envoy.extensions.filters.http.cors.v3.Cors\" is not supported"
     );
     let optional = fault_filter.replace("'f'", "'f' is_optional: true");
     // After the router, too: an ignored filter has no position.
@@ -211,7 +212,7 @@ fn c84_undecodable_bytes_are_rejected() {
 fn c194_filter_configurations_of_v2_listeners_are_ignored() {
     let routes = format!(
         "route_config {{ virtual_hosts {{ name: 'h' domains: '*'
-           typed_per_filter_config {{ key: 'f' value {{ {FAULT} }} }} }} }} {ROUTER}"
+           typed_per_filter_config {{ key: 'f' value {{ {CORS} }} }} }} }} {ROUTER}"
     );
     let error = fault(&routes);
     assert!(error.ends_with("is not supported"), "{error}");

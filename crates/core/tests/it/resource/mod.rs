@@ -2,6 +2,7 @@
 
 mod assignment;
 mod cluster;
+mod filter;
 mod listener;
 mod route;
 mod v2;

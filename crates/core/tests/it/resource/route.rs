@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use oxds_core::lb::PerMillion;
-use oxds_core::resource::{RouteAction, RouteConfig, RouteTarget, StreamLimit};
+use oxds_core::lb::{HashSource, PerMillion};
+use oxds_core::resource::{
+    Forward, RouteAction, RouteConfig, RouteTarget, StreamLimit, WeightedTarget,
+};
 
 use crate::support::text::{accepted, rejected};
 
@@ -230,12 +232,12 @@ fn c189_weight_sum_is_positive_and_fits_32_bits() {
     };
     assert_eq!(
         target(&weighted(&[("a", 90), ("none", 0), ("b", 10)])),
-        RouteTarget::Weighted(vec![("a".into(), 90), ("b".into(), 10)])
+        RouteTarget::Weighted(targets([("a", 90), ("b", 10)]))
     );
     let whole = u32::MAX;
     assert_eq!(
         target(&weighted(&[("a", whole - 1), ("b", 1)])),
-        RouteTarget::Weighted(vec![("a".into(), whole - 1), ("b".into(), 1)])
+        RouteTarget::Weighted(targets([("a", whole - 1), ("b", 1)]))
     );
     let fault = |clusters: &[(&str, u32)]| fault("prefix: ''", &weighted(clusters));
     let within = "route.weighted_clusters.clusters";
@@ -255,7 +257,7 @@ fn c189_weight_sum_is_positive_and_fits_32_bits() {
 #[test]
 fn c189_total_weight_field_is_ignored() {
     let action = "route { weighted_clusters { clusters { name: 'a' weight { value: 1 } } total_weight { value: 7 } } }";
-    assert_eq!(target(action), RouteTarget::Weighted(vec![("a".into(), 1)]));
+    assert_eq!(target(action), RouteTarget::Weighted(targets([("a", 1)])));
 }
 
 #[test]
@@ -285,7 +287,7 @@ fn c191_route_max_stream_duration_is_read() {
     }
 }
 
-const FILTER: &str = "envoy.extensions.filters.http.fault.v3.HTTPFault";
+const FILTER: &str = "envoy.extensions.filters.http.cors.v3.Cors";
 const STRUCT: &str = "xds.type.v3.TypedStruct";
 
 /// Given plugins of unknown types; then they must be optional, and routes name only plugins that are defined. A route of an optional
@@ -497,4 +499,88 @@ fn c194_unknown_filter_configurations_are_rejected() {
         config("f", &filter)
     ));
     accepted::<RouteConfig>(&ignored);
+}
+
+fn targets<const N: usize>(list: [(&str, u32); N]) -> Vec<WeightedTarget> {
+    let target = |(name, weight): (&str, u32)| (name.into(), weight).into();
+    list.map(target).into()
+}
+
+/// Returns the forwarding action of a route with these fields.
+fn forward(fields: &str) -> Forward {
+    let action = format!("route {{ cluster: 'c' {fields} }}");
+    match &actions(&route("prefix: ''", &action))[0] {
+        RouteAction::Forward(forward) => forward.clone(),
+        RouteAction::Unsupported => panic!("unsupported: {fields}"),
+    }
+}
+
+#[test]
+fn c192_retry_policy_is_read_with_grpc_defaults() {
+    let retry = |policy: &str| forward(&format!("retry_policy {{ {policy} }}")).retry;
+    assert_eq!(forward("").retry, None);
+    // No condition that gRPC supports: no retries.
+    assert_eq!(retry(""), None);
+    assert_eq!(retry("retry_on: '5xx,reset'"), None);
+    let policy = retry("retry_on: 'cancelled, 5xx,unavailable'").unwrap();
+    let codes: Vec<u32> = (0..32)
+        .filter(|code| policy.codes.contains(*code))
+        .collect();
+    assert_eq!(codes, [1, 14]);
+    assert_eq!(policy.max_attempts, 2);
+    assert_eq!(policy.base, Duration::from_millis(25));
+    assert_eq!(policy.max, Duration::from_millis(250));
+    let all = "retry_on: 'deadline-exceeded,internal,resource-exhausted' num_retries { value: 9 }";
+    let policy = retry(all).unwrap();
+    assert!([4, 8, 13].iter().all(|code| policy.codes.contains(*code)));
+    assert_eq!(policy.max_attempts, 5);
+    let quick = "retry_on: 'internal' retry_back_off { base_interval { nanos: 1 } }";
+    let policy = retry(quick).unwrap();
+    assert_eq!(
+        (policy.base, policy.max),
+        (Duration::from_millis(1), Duration::from_millis(1))
+    );
+    let whole = "retry_on: 'internal' num_retries { value: 4294967295 }";
+    assert_eq!(retry(whole).unwrap().max_attempts, 5);
+}
+
+#[test]
+fn c234_retry_policy_of_the_route_replaces_the_hosts() {
+    let host = |action: &str| {
+        let config = accepted::<RouteConfig>(&format!(
+            "name: 'r' virtual_hosts {{ name: 'h' domains: '*'
+               retry_policy {{ retry_on: 'unavailable' }}
+               routes {{ match {{ prefix: '' }} route {{ cluster: 'c' {action} }} }} }}"
+        ));
+        match &config.virtual_hosts[0].routes[0].action {
+            RouteAction::Forward(forward) => forward.retry.clone(),
+            RouteAction::Unsupported => panic!("unsupported"),
+        }
+    };
+    assert!(host("").unwrap().codes.contains(14));
+    let own = host("retry_policy { retry_on: 'internal' }").unwrap();
+    assert!(own.codes.contains(13) && !own.codes.contains(14));
+    // A policy that retries nothing replaces that of the host, too.
+    assert_eq!(host("retry_policy {}"), None);
+}
+
+#[test]
+fn c193_supported_hash_policies_are_read_in_order() {
+    let policies = forward(
+        "hash_policy { cookie { name: 'c' } terminal: true }
+         hash_policy { header { header_name: 'X-User' } }
+         hash_policy { connection_properties { source_ip: true } }
+         hash_policy { filter_state { key: 'other' } }
+         hash_policy { filter_state { key: 'io.grpc.channel_id' } terminal: true }",
+    )
+    .hash;
+    let header = HashSource::Header {
+        name: "x-user".into(),
+        rewrite: None,
+    };
+    let found: Vec<_> = policies
+        .iter()
+        .map(|one| (&one.source, one.terminal))
+        .collect();
+    assert_eq!(found, [(&header, false), (&HashSource::ChannelId, true)]);
 }

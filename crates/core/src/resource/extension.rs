@@ -1,0 +1,133 @@
+//! Extensions of a program: parsers of configurations that only the program knows.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use envoy_types::pb::google::protobuf;
+use prost::Message;
+
+use super::Invalid;
+use super::convert::message;
+use super::invalid::Within;
+
+/// Messages that carry a JSON object in the place of a message (gRFC A39, A52).
+const TYPED_STRUCTS: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"];
+
+/// Configuration of an extension: a message, or a JSON object with the name of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtensionConfig {
+    /// Full name of the message, as `envoy.extensions.filters.http.fault.v3.HTTPFault`. For a `TypedStruct`, the name in it.
+    pub type_name: Arc<str>,
+    /// The configuration itself.
+    pub value: ExtensionValue,
+}
+
+/// Form of an extension's configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExtensionValue {
+    /// An encoded message.
+    Message(Arc<[u8]>),
+    /// A JSON object, from a `TypedStruct`.
+    Struct(Arc<protobuf::Struct>),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TypedStruct {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(message, optional, tag = "2")]
+    value: Option<protobuf::Struct>,
+}
+
+impl ExtensionConfig {
+    /// Reads the configuration in an `Any`.
+    pub(crate) fn from_any(any: &protobuf::Any) -> Result<Self, Invalid> {
+        if any.type_url.is_empty() {
+            return Err(Invalid::new("must not be empty").at("type_url"));
+        }
+        let name = message(any);
+        // gRFC A39: a `TypedStruct` has the type of its own `type_url` (C-176).
+        if TYPED_STRUCTS.contains(&name) {
+            let typed = TypedStruct::decode(&*any.value)
+                .map_err(Invalid::from)
+                .within("value")?;
+            let name = typed.type_url.rsplit('/').next().unwrap_or_default();
+            if name.is_empty() {
+                return Err(Invalid::new("must not be empty").at("value.type_url"));
+            }
+            return Ok(Self {
+                type_name: name.into(),
+                value: ExtensionValue::Struct(Arc::new(typed.value.unwrap_or_default())),
+            });
+        }
+        Ok(Self {
+            type_name: name.into(),
+            value: ExtensionValue::Message(any.value.as_slice().into()),
+        })
+    }
+
+    /// Decodes the message.
+    ///
+    /// # Errors
+    /// The configuration is a JSON object, or not such a message.
+    pub fn decode<M: Message + Default>(&self) -> Result<M, Invalid> {
+        match &self.value {
+            ExtensionValue::Message(bytes) => Ok(M::decode(&**bytes)?),
+            ExtensionValue::Struct(_) => Err(Invalid::new(format!(
+                "must be the message {:?}, not a TypedStruct",
+                self.type_name
+            ))),
+        }
+    }
+}
+
+/// Value that a parser of an extension made.
+pub type ParsedExtension = Arc<dyn Any + Send + Sync>;
+
+type ParseFn = dyn Fn(&ExtensionConfig) -> Result<ParsedExtension, Invalid> + Send + Sync;
+
+/// Extensions that a program adds to those of oxds. Clones are the same set, and equal to each other only.
+#[derive(Clone, Default)]
+pub struct Extensions {
+    http_filters: Arc<BTreeMap<Box<str>, Arc<ParseFn>>>,
+}
+
+impl Extensions {
+    /// Adds an HTTP filter: the parser of its configurations, by the full name of their message (gRFC A39). A filter of that name
+    /// that was added before is replaced. Filters of oxds cannot be replaced.
+    #[must_use]
+    pub fn with_http_filter(
+        mut self,
+        type_name: &str,
+        parse: impl Fn(&ExtensionConfig) -> Result<ParsedExtension, Invalid> + Send + Sync + 'static,
+    ) -> Self {
+        Arc::make_mut(&mut self.http_filters).insert(type_name.into(), Arc::new(parse));
+        self
+    }
+
+    /// Parses the configuration of an added HTTP filter; `None` if there is no such filter.
+    pub(crate) fn http_filter(
+        &self,
+        config: &ExtensionConfig,
+    ) -> Option<Result<ParsedExtension, Invalid>> {
+        let parse = self.http_filters.get(&*config.type_name)?;
+        Some(parse(config))
+    }
+}
+
+impl PartialEq for Extensions {
+    fn eq(&self, other: &Self) -> bool {
+        let both_empty = self.http_filters.is_empty() && other.http_filters.is_empty();
+        both_empty || Arc::ptr_eq(&self.http_filters, &other.http_filters)
+    }
+}
+
+impl Eq for Extensions {}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.http_filters.keys()).finish()
+    }
+}

@@ -1,0 +1,117 @@
+//! Filter configurations of virtual hosts, routes and weighted clusters: `typed_per_filter_config` (gRFC A39).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use envoy_types::pb::envoy::config::route::v3::FilterConfig as FilterConfigProto;
+use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::{
+    StatefulSessionPerRoute, stateful_session_per_route::Override,
+};
+use envoy_types::pb::google::protobuf::Any;
+use prost::Message;
+
+use super::config::{FAULT, FilterConfig, custom, fault};
+use super::session::SessionConfig;
+use crate::resource::Invalid;
+use crate::resource::convert::message;
+use crate::resource::extension::{ExtensionConfig, Extensions};
+use crate::resource::invalid::Within;
+
+const FIELD: &str = "typed_per_filter_config";
+const FILTER_CONFIG: &str = "envoy.config.route.v3.FilterConfig";
+const SESSION: &str = "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute";
+
+/// Configurations that replace those of a listener's filters, by name of the filter. Names without a filter have no effect.
+pub type FilterOverrides = BTreeMap<Arc<str>, FilterOverride>;
+
+/// Replacement of a filter's configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FilterOverride {
+    /// The filter has this configuration.
+    Config(FilterConfig),
+    /// The filter does not run.
+    Disabled,
+}
+
+/// Whether filter configurations are read: HTTP filters are a feature of v3 listeners (C-59).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::resource) enum OverrideRules<'a> {
+    Read(&'a Extensions),
+    Ignore,
+}
+
+impl OverrideRules<'_> {
+    /// Reads the configurations of filters, by name of the filter.
+    pub(in crate::resource) fn read(
+        self,
+        configs: &HashMap<String, Any>,
+    ) -> Result<FilterOverrides, Invalid> {
+        let mut overrides = FilterOverrides::new();
+        let Self::Read(extensions) = self else {
+            return Ok(overrides);
+        };
+        // In order, so that the error does not depend on the order of a hash map.
+        for (name, config) in configs.iter().collect::<BTreeMap<_, _>>() {
+            if name.is_empty() {
+                return Err(Invalid::new("must have names of filters as keys").at(FIELD));
+            }
+            let read = read(config, extensions).within(&format!("{FIELD}[{name:?}]"))?;
+            overrides.extend(read.map(|read| (Arc::from(name.as_str()), read)));
+        }
+        Ok(overrides)
+    }
+}
+
+/// Reads one configuration; `None` if it is ignored.
+///
+/// gRFC A39: a configuration of an unknown filter makes the resource invalid, unless it is marked as optional.
+fn read(any: &Any, extensions: &Extensions) -> Result<Option<FilterOverride>, Invalid> {
+    if message(any) != FILTER_CONFIG {
+        return required(any, extensions).map(Some);
+    }
+    let wrapper = FilterConfigProto::decode(&*any.value)?;
+    if wrapper.disabled {
+        return Ok(Some(FilterOverride::Disabled));
+    }
+    let found = match &wrapper.config {
+        Some(config) if wrapper.is_optional => config_of(config, extensions).within("config")?,
+        Some(config) => Some(required(config, extensions).within("config")?),
+        None if wrapper.is_optional => None,
+        None => return Err(Invalid::new("must be set").at("config")),
+    };
+    Ok(found)
+}
+
+fn required(any: &Any, extensions: &Extensions) -> Result<FilterOverride, Invalid> {
+    let found = config_of(any, extensions)?;
+    found.ok_or_else(|| Invalid::new(format!("{:?} is not supported", message(any))))
+}
+
+/// Reads the configuration of a filter; `None` if the filter is unknown.
+fn config_of(any: &Any, extensions: &Extensions) -> Result<Option<FilterOverride>, Invalid> {
+    let config = ExtensionConfig::from_any(any)?;
+    let found = match &*config.type_name {
+        FAULT => Some(fault(&config)?),
+        SESSION => return session(&config).map(Some),
+        _ => custom(&config, extensions)?,
+    };
+    Ok(found.map(FilterOverride::Config))
+}
+
+/// Reads the session of a route (gRFC A60).
+fn session(config: &ExtensionConfig) -> Result<FilterOverride, Invalid> {
+    let proto: StatefulSessionPerRoute = config.decode()?;
+    match &proto.r#override {
+        Some(Override::Disabled(true)) => Ok(FilterOverride::Disabled),
+        Some(Override::StatefulSession(session)) => {
+            let session = SessionConfig::from_proto(session).within("stateful_session")?;
+            Ok(FilterOverride::Config(FilterConfig::Session(
+                session.map(Arc::new),
+            )))
+        }
+        // As in gRPC: without a session, the route has none.
+        Some(Override::Disabled(false)) | None => {
+            Ok(FilterOverride::Config(FilterConfig::Session(None)))
+        }
+    }
+}
