@@ -11,6 +11,7 @@ use oxds_core::resolve::Resolution;
 
 use crate::channel::XdsChannel;
 use crate::driver::{ChannelDriver, XdsConfigSource};
+use crate::memory::{CALL_LIMIT, CHANNEL_LIMIT, RetryMemory};
 use crate::pool::Pool;
 use crate::routing::ChannelShared;
 
@@ -23,6 +24,8 @@ pub struct Builder {
     pool: Option<Pool>,
     report_picks: bool,
     wait_for_ready: bool,
+    retries: bool,
+    retry_memory: (usize, usize),
 }
 
 /// Error of [`Builder::build`]. Later errors, such as a control plane that does not respond, are in the
@@ -58,6 +61,8 @@ impl Builder {
             pool: None,
             report_picks: false,
             wait_for_ready: false,
+            retries: true,
+            retry_memory: (CALL_LIMIT, CHANNEL_LIMIT),
         }
     }
 
@@ -97,6 +102,20 @@ impl Builder {
         self
     }
 
+    /// Turns retries by policy (gRFC A44) on or off; on by default. Transparent retries of requests that no backend has processed
+    /// stay on.
+    pub fn retries(mut self, retries: bool) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Sets the limits, in bytes, of the memory in which request messages are kept for retries by policy: of one RPC, and of all
+    /// RPCs of the channel. An RPC above a limit is sent and not retried. Default: 256 KiB and 16 MiB.
+    pub fn retry_buffer(mut self, per_call: usize, per_channel: usize) -> Self {
+        self.retry_memory = (per_call, per_channel);
+        self
+    }
+
     /// Builds the channel. It subscribes to its configuration at once, and connects to the endpoints
     /// when it has one. Call it inside a tokio runtime.
     ///
@@ -126,6 +145,10 @@ impl Builder {
         let mut shared = ChannelShared::new(&self.target, authority(&target));
         shared.report_picks = self.report_picks;
         shared.wait_for_ready = self.wait_for_ready;
+        let (per_call, per_channel) = self.retry_memory;
+        shared.retry_memory = self
+            .retries
+            .then(|| RetryMemory::new(per_call, per_channel));
         let shared = Arc::new(shared);
         let pool = self.pool.unwrap_or_else(Pool::of_process);
         let loads = source.load_reporter();

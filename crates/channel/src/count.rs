@@ -31,6 +31,12 @@ impl CallRecorder {
     /// Moves the RPC to a new attempt. An earlier one that has not ended ends as broken.
     pub(crate) fn attempt(&mut self, attempt: AttemptGuard) {
         self.attempt = Some(attempt);
+        self.ended = CallOutcome::Broken;
+    }
+
+    /// Ends the current attempt, as broken if it has not ended. The RPC continues.
+    pub(crate) fn end_attempt(&mut self) {
+        self.attempt = None;
     }
 
     /// Records the end of the response. `trailers` are those of the endpoint, or its headers if the

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use oxds_client::channelz::CallOutcome;
 use oxds_client::load;
+use oxds_core::lb::RequestPermit;
 
 use crate::subchannel::InFlight;
 
@@ -44,6 +45,8 @@ pub(crate) struct AttemptGuard {
     load: Option<load::Call>,
     /// Observer of the policy that picked, if it has one.
     observer: Option<Arc<dyn AttemptObserver>>,
+    /// Permission of the cluster's circuit breaker.
+    permit: Option<RequestPermit>,
 }
 
 impl AttemptGuard {
@@ -53,7 +56,14 @@ impl AttemptGuard {
             in_flight,
             load: None,
             observer: None,
+            permit: None,
         }
+    }
+
+    /// Adds the permission of the circuit breaker.
+    pub(crate) fn with_permit(mut self, permit: Option<RequestPermit>) -> Self {
+        self.permit = permit;
+        self
     }
 
     /// Adds the load of the endpoint's locality.
@@ -77,6 +87,8 @@ impl AttemptGuard {
         }
         let outcome = outcome_of(trailers);
         self.in_flight.end(outcome);
+        // gRFC A32: the request ends with its status, not when the application drops the response.
+        self.permit = None;
         if let Some(observer) = self.observer.take() {
             observer.ended(AttemptEnd { outcome, trailers });
         }

@@ -19,6 +19,7 @@ use tonic::Status;
 use crate::body::RequestBody;
 use crate::endpoint::{EndpointEntry, PickChild, Picked};
 use crate::guard::AttemptGuard;
+use crate::limits::RequestLimit;
 use crate::random::random;
 
 /// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago; the
@@ -38,6 +39,8 @@ pub(crate) struct Picker {
     /// Assignment with the drop categories; `None` while there is no assignment.
     pub(crate) assignment: Option<Arc<Assignment>>,
     pub(crate) drops: DropCounts,
+    /// Circuit breaker of the cluster; `None` while there is no cluster.
+    pub(crate) limit: Option<Arc<RequestLimit>>,
     pub(crate) state: PickerState,
     /// The active priority, for the status.
     pub(crate) priority: Option<usize>,
@@ -125,8 +128,26 @@ impl ClusterHandle {
             let text = format!("cluster {}: dropped as {}", self.name, drop.category);
             return PickResult::Drop(Status::unavailable(text));
         }
+        // gRFC A32: the limit applies before the state of the endpoints matters, too (C-246).
+        let permit = match &picker.limit {
+            None => None,
+            Some(limit) => match limit.begin() {
+                Some(permit) => Some(permit),
+                None => {
+                    let (name, max) = (&self.name, limit.max());
+                    let text = format!("cluster {name}: dropped, {max} requests are in progress");
+                    return PickResult::Drop(Status::unavailable(text));
+                }
+            },
+        };
         match &picker.state {
-            PickerState::Active(active) => active.pick(call),
+            PickerState::Active(active) => match active.pick(call) {
+                PickResult::Complete(picked) => PickResult::Complete(PickedConnection {
+                    guard: picked.guard.with_permit(permit),
+                    ..picked
+                }),
+                other => other,
+            },
             PickerState::Connecting => PickResult::Queue,
             PickerState::Failed(status) => PickResult::Fail(status.clone()),
             PickerState::Removed => PickResult::Removed,
@@ -140,6 +161,7 @@ impl Picker {
         Self {
             assignment: None,
             drops: DropCounts::default(),
+            limit: None,
             state,
             priority: None,
             endpoints: Arc::default(),

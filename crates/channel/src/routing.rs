@@ -10,13 +10,15 @@ use arc_swap::ArcSwap;
 use http::uri::Authority;
 use http::{HeaderMap, Request};
 use oxds_client::channelz::{CallCounter, Id};
-use oxds_core::lb::Headers;
 use oxds_core::lb::policy::PickCall;
+use oxds_core::lb::{Headers, RetryPolicy, request_hash};
 use oxds_core::resolve::{CompiledAction, XdsConfig};
+use oxds_core::resource::FilterConfig;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tonic::{Code, Status};
 
+use crate::memory::RetryMemory;
 use crate::picker::{ClusterHandle, PickResult, PickedConnection};
 use crate::random::random;
 use crate::status;
@@ -30,6 +32,10 @@ pub(crate) struct ChannelShared {
     pub(crate) report_picks: bool,
     /// Default of RPCs without a [`WaitForReady`](crate::WaitForReady).
     pub(crate) wait_for_ready: bool,
+    /// Memory for retries by policy; `None` if they are off.
+    pub(crate) retry_memory: Option<Arc<RetryMemory>>,
+    /// Hash of RPCs that hash the channel (gRFC A42).
+    hash: u64,
     pub(crate) id: Id,
     pub(crate) created: SystemTime,
     pub(crate) calls: Arc<CallCounter>,
@@ -62,15 +68,33 @@ pub(crate) struct CallState {
     wait_for_ready: bool,
     /// Chosen once per RPC (C-230).
     cluster: Option<Arc<ClusterHandle>>,
+    /// Hash of the request by the hash policies of its route.
+    hash: Option<u64>,
     /// The route's limit on the duration of the RPC.
     pub(crate) limit: Option<Duration>,
+    /// The route's retry policy.
+    pub(crate) retry: Option<Arc<RetryPolicy>>,
+    /// The route's HTTP filters; `None` without any.
+    pub(crate) filters: Option<Arc<[FilterConfig]>>,
 }
 
 /// Next action of an RPC.
 pub(crate) enum RoutingDecision {
     Send(PickedConnection),
     Wait(WaitReason),
+    /// Fail the RPC: the control plane decided so.
     Fail(Status),
+    /// Fail the attempt: no endpoint can take the request now.
+    Unavailable(Status),
+}
+
+/// Reason why a table has no cluster for an RPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unroutable {
+    /// No route matches, or the action of the route is not for clients.
+    NoRoute,
+    /// The table lacks a cluster that the route names.
+    UnknownCluster,
 }
 
 /// The event that an RPC waits for.
@@ -89,6 +113,8 @@ impl ChannelShared {
             authority,
             report_picks: false,
             wait_for_ready: false,
+            retry_memory: None,
+            hash: random(),
             id: Id::next(),
             created: SystemTime::now(),
             calls: Arc::default(),
@@ -123,70 +149,102 @@ impl ChannelShared {
         self.changed.notified()
     }
 
+    /// Chooses the route and the cluster of an RPC. Returns the reason to wait or to fail if there is none.
+    pub(crate) fn route<B>(
+        &self,
+        request: &Request<B>,
+        call: &mut CallState,
+    ) -> Result<(), RoutingDecision> {
+        let routing = self.routing.load();
+        let table = match &**routing {
+            Routing::Waiting => return Err(RoutingDecision::Wait(WaitReason::Configuration)),
+            Routing::Failed(status) => {
+                return Err(RoutingDecision::failure(status, call.wait_for_ready));
+            }
+            Routing::Table(table) => table,
+        };
+        let chosen = table.choose(request, call, self.hash);
+        chosen.map_err(|unroutable| {
+            let (path, target) = (request.uri().path(), &self.target);
+            RoutingDecision::Fail(match unroutable {
+                // gRFC A28: an RPC that matches no route, or a route whose action clients do not support,
+                // fails with UNAVAILABLE (C-229).
+                Unroutable::NoRoute => {
+                    let text = format!("no route of {target} matches {path}");
+                    status::of_control_plane(Code::Unavailable, text)
+                }
+                // As in gRPC: the table and its clusters do not belong together, which is a bug (C-232).
+                Unroutable::UnknownCluster => {
+                    Status::internal(format!("the route of {path} has an unknown cluster"))
+                }
+            })
+        })
+    }
+
     /// Decides the next action of an RPC from the current configuration and pickers.
     pub(crate) fn decide<B>(&self, request: &Request<B>, call: &mut CallState) -> RoutingDecision {
         // gRFC A31: the weighted cluster is chosen once per RPC; later picks stay in it (C-230).
-        let wait_for_ready = call.wait_for_ready;
-        let headers = RequestHeaders(request.headers());
-        let pick = PickCall {
-            path: request.uri().path(),
-            headers: &headers,
-            hash: None,
-        };
-        let decide_in = |cluster: &ClusterHandle| decide_in_cluster(cluster, &pick, wait_for_ready);
-        if let Some(decision) = call.cluster.as_deref().and_then(decide_in) {
+        if let Some(decision) = call.decide(request) {
             return decision;
         }
-        let routing = self.routing.load();
-        let table = match &**routing {
-            Routing::Waiting => return RoutingDecision::Wait(WaitReason::Configuration),
-            Routing::Failed(status) => return RoutingDecision::failure(status, wait_for_ready),
-            Routing::Table(table) => table,
-        };
-        let Some(cluster) = table.choose(request, call) else {
-            // gRFC A28: an RPC that matches no route, or a route whose action clients do not support,
-            // fails with UNAVAILABLE (C-229).
-            let path = request.uri().path();
-            let text = format!("no route of {} matches {path}", self.target);
-            return RoutingDecision::Fail(status::of_control_plane(Code::Unavailable, text));
-        };
-        call.cluster = Some(Arc::clone(cluster));
-        // Only a newer table removes a cluster of this one: its `wake` has just come or will come.
-        decide_in(cluster).unwrap_or(RoutingDecision::Wait(WaitReason::Configuration))
-    }
-}
-
-/// Decides within a cluster. Returns `None` if the configuration no longer contains the cluster.
-fn decide_in_cluster(
-    cluster: &ClusterHandle,
-    call: &PickCall<'_>,
-    wait_for_ready: bool,
-) -> Option<RoutingDecision> {
-    match cluster.pick(call) {
-        PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
-        PickResult::Queue => {
-            let reason = WaitReason::Connection(Arc::clone(&cluster.name));
-            Some(RoutingDecision::Wait(reason))
+        if let Err(decision) = self.route(request, call) {
+            return decision;
         }
-        PickResult::Fail(status) => Some(RoutingDecision::failure(&status, wait_for_ready)),
-        // gRPC wait-for-ready: a drop is a decision of the control plane, not a failure to connect.
-        PickResult::Drop(status) => Some(RoutingDecision::Fail(status)),
-        // gRFC A31: no RPC may pick a cluster that the route configuration dropped (C-231).
-        PickResult::Removed => None,
+        // Only a newer table removes a cluster of this one: its `wake` has just come or will come.
+        let decision = call.decide(request);
+        decision.unwrap_or(RoutingDecision::Wait(WaitReason::Configuration))
     }
 }
 
 impl CallState {
+    /// Decides within the cluster of the RPC. Returns `None` if it has none, or the configuration no longer contains it.
+    fn decide<B>(&self, request: &Request<B>) -> Option<RoutingDecision> {
+        let cluster = self.cluster.as_ref()?;
+        let headers = RequestHeaders(request.headers());
+        let pick = PickCall {
+            path: request.uri().path(),
+            headers: &headers,
+            hash: self.hash,
+        };
+        match cluster.pick(&pick) {
+            PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
+            PickResult::Queue => {
+                let reason = WaitReason::Connection(Arc::clone(&cluster.name));
+                Some(RoutingDecision::Wait(reason))
+            }
+            PickResult::Fail(status) => Some(match self.wait_for_ready {
+                // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
+                true => RoutingDecision::Wait(WaitReason::Recovery(status)),
+                false => RoutingDecision::Unavailable(status),
+            }),
+            // gRPC wait-for-ready: a drop is a decision of the control plane, not a failure to connect.
+            PickResult::Drop(status) => Some(RoutingDecision::Fail(status)),
+            // gRFC A31: no RPC may pick a cluster that the route configuration dropped (C-231).
+            PickResult::Removed => None,
+        }
+    }
+
     pub(crate) fn new(wait_for_ready: bool) -> Self {
         Self {
             wait_for_ready,
             cluster: None,
+            hash: None,
             limit: None,
+            retry: None,
+            filters: None,
         }
     }
 }
 
 impl RoutingDecision {
+    /// Returns the status of a decision to fail; that of a bug for others.
+    pub(crate) fn into_failure(self) -> Status {
+        match self {
+            Self::Fail(status) | Self::Unavailable(status) => status,
+            Self::Send(_) | Self::Wait(_) => Status::internal("no decision to fail"),
+        }
+    }
+
     /// Returns the decision for a failure that a later configuration or connection may end.
     fn failure(status: &Status, wait_for_ready: bool) -> Self {
         match wait_for_ready {
@@ -198,22 +256,41 @@ impl RoutingDecision {
 }
 
 impl RoutingTable {
-    /// Returns a cluster of the first route that matches. Returns `None` if no route matches, or if the
-    /// action of the route is not for clients (C-229).
-    fn choose<B>(&self, request: &Request<B>, call: &mut CallState) -> Option<&Arc<ClusterHandle>> {
+    /// Chooses the first route that matches, and one of its clusters.
+    fn choose<B>(
+        &self,
+        request: &Request<B>,
+        call: &mut CallState,
+        channel_hash: u64,
+    ) -> Result<(), Unroutable> {
         let headers = RequestHeaders(request.headers());
         // gRFC A28: the first route that matches wins (C-224).
-        let route = self.config.route(request.uri().path(), &headers, random)?;
-        let CompiledAction::Forward { clusters, limit } = &route.action else {
-            return None;
+        let route = self.config.route(request.uri().path(), &headers, random);
+        let route = route.ok_or(Unroutable::NoRoute)?;
+        let CompiledAction::Forward {
+            clusters,
+            limit,
+            retry,
+            hash,
+        } = &route.action
+        else {
+            return Err(Unroutable::NoRoute);
         };
+        let choice = clusters.pick(random());
+        let cluster = self.clusters.get(choice.cluster);
+        let cluster = cluster.ok_or(Unroutable::UnknownCluster)?;
+        call.cluster = Some(Arc::clone(cluster));
         call.limit = *limit;
-        self.clusters.get(*clusters.pick(random()))
+        call.retry.clone_from(retry);
+        // gRFC A42: the hash is made once per RPC, of the headers that the application sent (C-235).
+        call.hash = request_hash(hash, &headers, channel_hash);
+        call.filters = (!choice.filters.is_empty()).then(|| Arc::clone(&choice.filters));
+        Ok(())
     }
 }
 
 /// The headers of a request, as route matchers read them.
-struct RequestHeaders<'a>(&'a HeaderMap);
+pub(crate) struct RequestHeaders<'a>(pub(crate) &'a HeaderMap);
 
 impl Headers for RequestHeaders<'_> {
     fn get(&self, name: &str) -> Option<Cow<'_, str>> {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use oxds_core::ads::Protocol;
-use oxds_core::resource::ResourceCheck;
+use oxds_core::resource::{Extensions, ResourceCheck};
 
 use oxds_types::identity::SemVer;
 use oxds_types::runtime::{Layer, Snapshot, Value};
@@ -46,6 +46,8 @@ pub struct Options {
     /// Check of every received resource, before it is parsed: none by default. `lifecycle::FieldChecks` makes one that finds
     /// deprecated, unfinished and unknown fields.
     pub resource_check: Option<ResourceCheck>,
+    /// Extensions of the program to the configuration of channels: none by default.
+    pub extensions: Extensions,
 }
 
 impl Default for Options {
@@ -60,6 +62,7 @@ impl Default for Options {
             max_response_bytes: 1 << 30,
             keepalive: Keepalive::default(),
             resource_check: None,
+            extensions: Extensions::default(),
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use oxds_core::resource::Extensions;
+
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::channelz::Registry;
 use crate::client::XdsClient;
@@ -64,6 +66,11 @@ impl ClientPool {
     #[must_use]
     pub fn bootstrap(&self) -> &Arc<Bootstrap> {
         &self.bootstrap
+    }
+
+    /// Returns the extensions of its channels.
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.options.extensions
     }
 
     /// Returns the channelz registry: the channels that were built with this pool, and the servers registered there.

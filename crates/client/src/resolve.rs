@@ -33,7 +33,7 @@ impl ConfigWatch {
     pub fn new(pool: &ClientPool, target: &Target) -> Result<Self, TargetError> {
         let listener = target.listener_name(pool.bootstrap())?;
         let client = pool.client(&target.to_string());
-        for parser in ResourceParsers::grpc() {
+        for parser in ResourceParsers::grpc_with(pool.extensions()) {
             client.register(parser);
         }
         let mut watch = Self {

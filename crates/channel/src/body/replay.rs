@@ -3,7 +3,6 @@
 //! Every unary request has one, so it is small: header names and values are shared and not copied, and
 //! the hash index of the headers is built only for a retry.
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::RequestBody;
@@ -14,22 +13,27 @@ pub(crate) struct Replay {
     method: Method,
     uri: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
-    body: Bytes,
+    body: RequestBody,
 }
 
 impl Replay {
     /// Saves a request. Returns `None` if its body is a stream.
     pub(crate) fn of(request: &Request<RequestBody>) -> Option<Self> {
-        let body = request.body().whole()?.clone();
+        let body = RequestBody::Whole(request.body().whole()?.clone());
+        Some(Self::with(request, body))
+    }
+
+    /// Saves the head of a request, to be sent again with this body.
+    pub(crate) fn with(request: &Request<RequestBody>, body: RequestBody) -> Self {
         let headers = request.headers().iter();
-        Some(Self {
+        Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: headers
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
             body,
-        })
+        }
     }
 
     pub(crate) fn into_request(self) -> Request<RequestBody> {
@@ -37,7 +41,7 @@ impl Replay {
         for (name, value) in self.headers {
             headers.append(name, value);
         }
-        let mut request = Request::new(RequestBody::Whole(self.body));
+        let mut request = Request::new(self.body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.headers_mut() = headers;
@@ -47,6 +51,8 @@ impl Replay {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     #[test]

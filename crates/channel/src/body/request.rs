@@ -56,12 +56,22 @@ impl RequestBody {
         })
     }
 
+    /// Returns a body without data.
+    pub(crate) fn empty() -> Self {
+        Self::Whole(Bytes::new())
+    }
+
+    /// Returns a body that is sent as it comes, without taking a frame first.
+    pub(crate) fn of_stream(rest: tonic::body::Body) -> Self {
+        Self::stream([None, None], rest)
+    }
+
     fn stream(taken: [Option<Frame<Bytes>>; 2], rest: tonic::body::Body) -> Self {
         Self::Stream(Box::new(StreamedBody { taken, rest }))
     }
 
     /// Returns all data of a unary body, which can be sent again; `None` for a stream.
-    pub(super) fn whole(&self) -> Option<&Bytes> {
+    pub(crate) fn whole(&self) -> Option<&Bytes> {
         match self {
             Self::Whole(data) => Some(data),
             Self::Stream(_) => None,

@@ -1,20 +1,24 @@
 //! One RPC, from the call to the head of the response.
 //!
 //! ```text
-//!  call ─▶ configured? ─▶ route, cluster ─▶ endpoint ─▶ send ─▶ head of the response
-//!             │ no             ▲  ▲             │ connecting │ the endpoint did not process it
-//!             └──── wait ──────┘  └──── wait ───┘            │
-//!                                 ▲                          │
-//!                                 └──────────────────────────┘
+//!  call ─▶ configured? ─▶ route, cluster ─▶ filters ─▶ endpoint ─▶ send ─▶ head of the response
+//!             │ no             ▲                        ▲  ▲ │ connecting │ failed: retry policy, or not processed
+//!             └──── wait ──────┘                        │  └─┴── wait     │
+//!                                                       └─────────────────┘
 //! ```
 //!
-//! All steps run on the caller's task. Both waits use the same notification ("something changed").
-//! The deadline limits both waits and the wait for the response. An RPC whose deadline is over is not
-//! sent.
+//! All steps run on the caller's task. All waits for the channel use the same notification ("something changed").
+//! The deadline limits all waits and the wait for the response. An RPC whose deadline is over is not
+//! sent. The head of a response that is not a failure ends the retries.
+
+mod buffer;
+mod filters;
+mod retry;
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
@@ -22,9 +26,12 @@ use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use oxds_client::transport::SendError;
-use tokio::time::{Instant, Sleep, sleep_until};
-use tonic::Status;
+use oxds_core::resource::FilterConfig;
+use tokio::sync::futures::Notified;
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tonic::{Code, Status};
 
+use self::retry::RetryState;
 use crate::body::{Replay, RequestBody, ResponseBody};
 use crate::count::CallRecorder;
 use crate::deadline::Deadline;
@@ -56,6 +63,11 @@ const MAX_TRANSPARENT_RETRIES: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitForReady(pub bool);
 
+/// Extension of a response: the number of attempts by the retry policy before the one that got this response. Present if the channel
+/// was [built](crate::Builder::report_picks) to report picks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PreviousAttempts(pub u32);
+
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
 
@@ -80,6 +92,15 @@ struct Rpc<'a> {
     timer: Option<Pin<Box<Sleep>>>,
     /// Moves into the response body.
     recorder: CallRecorder,
+    transparent_retries: u32,
+}
+
+/// Result of an attempt that did not end the RPC as failed.
+enum Attempted {
+    /// The head of the response is passed on.
+    Responded(Response<Incoming>, Arc<Picked>),
+    /// The request must be sent again.
+    Again(Request<RequestBody>),
 }
 
 impl<'a> Rpc<'a> {
@@ -93,6 +114,7 @@ impl<'a> Rpc<'a> {
             started: None,
             timer: None,
             recorder: CallRecorder::begin(&shared.calls),
+            transparent_retries: 0,
         }
     }
 
@@ -101,61 +123,174 @@ impl<'a> Rpc<'a> {
         mut request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Status> {
         make_absolute(request.uri_mut(), &self.shared.authority)?;
+        self.route(&mut request).await?;
+        let filters = self.state.filters.take();
+        if let Some(filters) = &filters {
+            // gRFC A39: filters run once per RPC, before its attempts, so that their failures are final.
+            let run = pin!(filters::run(filters, &mut request));
+            let waiting = || "running the HTTP filters".to_owned();
+            self.until_deadline(run, waiting).await??;
+        }
+        let memory = self.shared.retry_memory.as_ref();
+        let mut retry = RetryState::new(self.state.retry.take(), &mut request, memory);
         let adds_agent = !request.headers().contains_key(USER_AGENT);
-        let mut retries = 0;
-        while retries <= MAX_TRANSPARENT_RETRIES {
-            let picked = self.pick(&mut request).await?;
+        loop {
+            let picked = self.pick(&mut request, &mut retry).await?;
             if adds_agent {
                 request.headers_mut().insert(USER_AGENT, AGENT);
             }
-            self.recorder.attempt(picked.guard);
-            if !self.deadline.write(request.headers_mut()) {
-                return Err(status::deadline_exceeded("choosing a backend"));
-            }
-            let replay = Replay::of(&request);
-            let sent = pin!(picked.sender.send(request));
-            let waiting = || format!("waiting for the response of {}", picked.picked);
-            request = match self.until_deadline(sent, waiting).await? {
-                Ok(response) => return self.respond(response, picked.picked).await,
-                Err(SendError::Unsent(request)) => *request,
-                Err(SendError::Failed(error)) => {
-                    retries += 1;
-                    replayed(&error, replay)?
+            request = match self.attempt(request, picked, &mut retry).await? {
+                Attempted::Responded(response, picked) => {
+                    retry.commit();
+                    return Ok(self.respond(response, picked, &retry, filters.as_deref()));
                 }
+                Attempted::Again(request) => request,
             };
             if adds_agent {
                 // gRFC A28: routes do not see the user agent of the transport, also at a retry (C-226).
                 request.headers_mut().remove(USER_AGENT);
             }
         }
-        Err(Status::unavailable(
-            "the backends keep refusing the request unprocessed",
-        ))
     }
 
-    /// Passes on the head of the response, and what the RPC needs until its end.
-    async fn respond(
-        mut self,
+    /// Sends the request, and waits for the head of the response or for the end of the back-off after a failure.
+    async fn attempt(
+        &mut self,
+        mut request: Request<RequestBody>,
+        picked: PickedConnection,
+        retry: &mut RetryState,
+    ) -> Result<Attempted, Status> {
+        retry.write(request.headers_mut());
+        self.recorder.attempt(picked.guard);
+        if !self.deadline.write(request.headers_mut()) {
+            return Err(status::deadline_exceeded("choosing a backend"));
+        }
+        let replay = retry.save(&request);
+        let sent = pin!(picked.sender.send(request));
+        let waiting = || format!("waiting for the response of {}", picked.picked);
+        let error = match self.until_deadline(sent, waiting).await? {
+            Ok(response) => return self.judge(response, picked.picked, replay, retry).await,
+            Err(SendError::Unsent(request)) => return Ok(Attempted::Again(*request)),
+            Err(SendError::Failed(error)) => error,
+        };
+        let status = status::of_transport(&error);
+        let Some(replay) = replay.filter(|_| retry.can_replay()) else {
+            return Err(status);
+        };
+        // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
+        // sent again without a retry policy.
+        match status::never_processed(&error) {
+            true if self.transparent_retries >= MAX_TRANSPARENT_RETRIES => {
+                let text = "the backends keep refusing the request unprocessed";
+                return Err(Status::unavailable(text));
+            }
+            true => self.transparent_retries += 1,
+            false => self.back_off(retry, status, None).await?,
+        }
+        Ok(Attempted::Again(replay.into_request()))
+    }
+
+    /// Passes on a response, unless it is a failure that the policy retries.
+    async fn judge(
+        &mut self,
         response: Response<Incoming>,
         picked: Arc<Picked>,
-    ) -> Result<Response<ResponseBody>, Status> {
+        replay: Option<Replay>,
+        retry: &mut RetryState,
+    ) -> Result<Attempted, Status> {
         if !foreign::is_grpc(&response) {
             self.recorder.end(None);
             let waiting = || format!("waiting for the response of {picked}");
-            return Err(self
-                .until_deadline(pin!(foreign::status_of(response)), waiting)
-                .await?);
+            let status = pin!(foreign::status_of(response));
+            let status = self.until_deadline(status, waiting).await?;
+            let replay = replay.filter(|_| retry.can_replay());
+            let Some(replay) = replay else {
+                return Err(status);
+            };
+            self.back_off(retry, status, None).await?;
+            return Ok(Attempted::Again(replay.into_request()));
         }
-        let (head, incoming) = response.into_parts();
+        // gRFC A6: any head but that of a response with only trailers ends the retries.
+        if !retry.has_policy() || !response.body().is_end_stream() {
+            return Ok(Attempted::Responded(response, picked));
+        }
+        let status = Status::from_header_map(response.headers());
+        let failure = status.filter(|status| status.code() != Code::Ok);
+        let (Some(failure), Some(replay)) = (failure, replay) else {
+            return Ok(Attempted::Responded(response, picked));
+        };
+        let Some(delay) = retry.delay(&failure, Some(response.headers())) else {
+            return Ok(Attempted::Responded(response, picked));
+        };
+        self.recorder.end(Some(response.headers()));
+        drop(response);
+        self.sleep(delay, &failure).await?;
+        Ok(Attempted::Again(replay.into_request()))
+    }
+
+    /// Waits for the back-off after a failed attempt. Returns the failure if the policy does not retry it.
+    async fn back_off(
+        &mut self,
+        retry: &mut RetryState,
+        failure: Status,
+        headers: Option<&http::HeaderMap>,
+    ) -> Result<(), Status> {
+        match retry.delay(&failure, headers) {
+            Some(delay) => self.sleep(delay, &failure).await,
+            None => Err(failure),
+        }
+    }
+
+    /// Waits before the next attempt, which the failed one is not part of any more.
+    async fn sleep(&mut self, delay: Duration, failure: &Status) -> Result<(), Status> {
+        self.recorder.end_attempt();
+        let waiting = || format!("waiting to retry after: {}", failure.message());
+        self.until_deadline(pin!(sleep(delay)), waiting).await
+    }
+
+    /// Passes on the head of the response, and what the RPC needs until its end.
+    fn respond(
+        mut self,
+        response: Response<Incoming>,
+        picked: Arc<Picked>,
+        retry: &RetryState,
+        filters: Option<&[FilterConfig]>,
+    ) -> Response<ResponseBody> {
+        let (mut head, incoming) = response.into_parts();
         if incoming.is_end_stream() {
             self.recorder.end(Some(&head.headers));
+        }
+        if let Some(filters) = filters {
+            filters::respond(filters, &mut head.headers);
         }
         let body = ResponseBody::new(incoming, self.recorder, self.timer);
         let mut response = Response::from_parts(head, body);
         if self.shared.report_picks {
+            let previous = PreviousAttempts(retry.previous_attempts());
+            response.extensions_mut().insert(previous);
             response.extensions_mut().insert(picked);
         }
-        Ok(response)
+        response
+    }
+
+    /// Waits until the RPC has a route, or must fail.
+    async fn route(&mut self, request: &mut Request<RequestBody>) -> Result<(), Status> {
+        let shared = self.shared;
+        // Most RPCs are routed at the first attempt and need no notification.
+        match shared.route(request, &mut self.state) {
+            Err(RoutingDecision::Wait(_)) => loop {
+                // Created before the decision, so that a change between decision and wait is not missed.
+                let changed = shared.changed();
+                match shared.route(request, &mut self.state) {
+                    Ok(()) => break,
+                    Err(decision) => self.wait_or_fail(decision, pin!(changed)).await?,
+                }
+            },
+            Err(decision) => return Err(decision.into_failure()),
+            Ok(()) => {}
+        }
+        self.limit_deadline();
+        Ok(())
     }
 
     /// Waits until an endpoint can take the request, or until the RPC must fail.
@@ -164,12 +299,15 @@ impl<'a> Rpc<'a> {
     async fn pick(
         &mut self,
         request: &mut Request<RequestBody>,
+        retry: &mut RetryState,
     ) -> Result<PickedConnection, Status> {
         let shared = self.shared;
-        // Most RPCs are decided at the first attempt and need no notification.
+        // Most RPCs are decided at the first attempt and need no notification. A failure must not be decided again: a drop would
+        // be drawn twice.
         match self.decide(request) {
             RoutingDecision::Send(picked) => return Ok(picked),
             RoutingDecision::Fail(status) => return Err(status),
+            RoutingDecision::Unavailable(status) => self.back_off(retry, status, None).await?,
             RoutingDecision::Wait(_) => {}
         }
         loop {
@@ -177,24 +315,42 @@ impl<'a> Rpc<'a> {
             let changed = shared.changed();
             match self.decide(request) {
                 RoutingDecision::Send(picked) => return Ok(picked),
-                RoutingDecision::Fail(status) => return Err(status),
-                RoutingDecision::Wait(reason) => {
-                    self.started.get_or_insert_with(Instant::now);
-                    self.until_deadline(pin!(changed), || reason.to_string())
-                        .await?;
+                RoutingDecision::Unavailable(status) => {
+                    self.back_off(retry, status, None).await?;
                 }
+                decision => self.wait_or_fail(decision, pin!(changed)).await?,
             }
         }
     }
 
     fn decide(&mut self, request: &Request<RequestBody>) -> RoutingDecision {
         let decision = self.shared.decide(request, &mut self.state);
+        self.limit_deadline();
+        decision
+    }
+
+    /// Shortens the deadline to the limit of the route.
+    fn limit_deadline(&mut self) {
         // gRFC A31: the deadline is the smaller of the application's and the route's (C-233).
         if let Some(limit) = self.state.limit {
             let started = *self.started.get_or_insert_with(Instant::now);
             self.deadline.limit(started, limit);
         }
-        decision
+    }
+
+    /// Waits for a change of the channel if the decision is to wait.
+    async fn wait_or_fail(
+        &mut self,
+        decision: RoutingDecision,
+        changed: Pin<&mut Notified<'_>>,
+    ) -> Result<(), Status> {
+        match decision {
+            RoutingDecision::Wait(reason) => {
+                self.started.get_or_insert_with(Instant::now);
+                self.until_deadline(changed, || reason.to_string()).await
+            }
+            failure => Err(failure.into_failure()),
+        }
     }
 
     /// Waits for `future` until the deadline. The error names the wait with the text of `waiting`.
@@ -230,14 +386,4 @@ fn make_absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
     *uri = Uri::from_parts(parts)
         .map_err(|error| Status::internal(format!("invalid request URI: {error}")))?;
     Ok(())
-}
-
-/// Returns the request for another attempt, if the endpoint certainly did not process it.
-fn replayed(error: &hyper::Error, replay: Option<Replay>) -> Result<Request<RequestBody>, Status> {
-    match replay {
-        // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
-        // sent again without a retry policy.
-        Some(replay) if status::never_processed(error) => Ok(replay.into_request()),
-        _ => Err(status::of_transport(error)),
-    }
 }

@@ -16,6 +16,7 @@ use tonic::{Code, Status};
 use super::level::PriorityLevel;
 use super::members::Members;
 use crate::endpoint::{EndpointEntry, Picked, PriorityEndpoint};
+use crate::limits::RequestLimit;
 use crate::picker::{ActivePicker, ClusterHandle, DropCounts, Picker, PickerState};
 use crate::status;
 
@@ -30,6 +31,8 @@ pub(super) struct ClusterDriver {
     /// Load counters, if the cluster reports load.
     load: Option<ClusterLoad>,
     drops: DropCounts,
+    /// Circuit breaker; `None` without a cluster.
+    limit: Option<Arc<RequestLimit>>,
     /// The priorities of the assignment, the highest first.
     levels: Vec<PriorityLevel>,
     members: Members,
@@ -54,6 +57,7 @@ impl ClusterDriver {
             config: None,
             load: None,
             drops: DropCounts::default(),
+            limit: None,
             levels: Vec::new(),
             members,
             priorities: Priorities::new(),
@@ -90,6 +94,8 @@ impl ClusterDriver {
             Err(_) => None,
         };
         self.drops = self.drop_counts(&after);
+        let leaf = self.leaf().map(|leaf| Arc::clone(&leaf.cluster));
+        self.limit = leaf.map(|cluster| Arc::new(RequestLimit::of(&cluster, self.load.clone())));
         let continued = continued_priorities(localities(&before), localities(&after));
         self.levels = self.new_levels(localities(&after));
         self.entries = None;
@@ -150,6 +156,7 @@ impl ClusterDriver {
             self.handle.set(Picker {
                 assignment: self.assignment(),
                 drops: Arc::clone(&self.drops),
+                limit: self.limit.clone(),
                 state: self.picker_state(),
                 priority: self.active.map(|active| active.priority),
                 endpoints,

@@ -92,6 +92,18 @@ impl EchoBackend {
         self.state.code.store(code, Ordering::Relaxed);
     }
 
+    /// Makes the next `count` calls fail with this gRPC status code and these headers.
+    pub fn fail_next(&self, count: u32, code: u32, headers: HeaderMap) {
+        self.state.failure.store(Arc::new((code, headers)));
+        self.state.failures.store(count, Ordering::Relaxed);
+    }
+
+    /// Returns the headers of the last call that had a header `x-keep`, or came while [`fail_next`](Self::fail_next) was in
+    /// effect. Others are not kept, because that costs time.
+    pub fn request_headers(&self) -> Arc<HeaderMap> {
+        self.state.request_headers.load_full()
+    }
+
     /// Sends these trailers with each later echo, in addition to the status.
     pub fn set_trailers(&self, trailers: HeaderMap) {
         self.state.trailers.store(Arc::new(trailers));

@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::lb::policy::PolicyConfig;
-use oxds_core::lb::{Domain, DropCategory, PathMatcher, PerMillion, RouteMatcher, Text};
+use oxds_core::lb::{
+    Domain, DropCategory, OutlierConfig, PathMatcher, PerMillion, RouteMatcher, Text,
+};
 use oxds_core::resolve::{Resolution, Resolver, WatchCommand};
 use oxds_core::resource::{
-    ApiListener, Assignment, Cluster, Endpoint, Forward, Listener, Locality, LocalityId,
-    ParsedResource, Route, RouteAction, RouteConfig, RouteSource, RouteTarget, StreamLimit,
-    VirtualHost,
+    ApiListener, Assignment, Cluster, Endpoint, FilterOverrides, Forward, HttpFilter, Listener,
+    Locality, LocalityId, ParsedResource, Route, RouteAction, RouteConfig, RouteSource,
+    RouteTarget, VirtualHost,
 };
 use oxds_core::resource::{Discovery, MetricSelection};
 use oxds_types::ResourceType;
@@ -45,6 +47,8 @@ type ScriptedResource = Result<ParsedResource, WatchError>;
 pub struct ClusterSpec {
     name: Arc<str>,
     endpoints: Result<Assignment, WatchError>,
+    max_requests: u32,
+    outlier: Option<OutlierConfig>,
 }
 
 /// A locality of a priority: name (its region), weight, endpoints.
@@ -161,23 +165,22 @@ pub fn limited(
     let route = |&(prefix, targets): &(&str, &[(u32, usize)])| {
         let targets = targets
             .iter()
-            .map(|&(weight, index)| (Arc::clone(&clusters[index].name), weight));
+            .map(|&(weight, index)| (Arc::clone(&clusters[index].name), weight).into());
         Route {
             matcher: RouteMatcher {
                 path: PathMatcher::Prefix(Text::new(prefix, false)),
                 headers: Vec::new(),
                 fraction: None,
             },
-            action: RouteAction::Forward(Forward {
-                target: RouteTarget::Weighted(targets.collect()),
-                limit: StreamLimit::default(),
-            }),
+            action: RouteAction::Forward(Forward::to(RouteTarget::Weighted(targets.collect()))),
+            filter_overrides: FilterOverrides::new(),
         }
     };
     let host = VirtualHost {
         name: "all".to_owned(),
         domains: vec![Domain::Any],
         routes: routes.iter().map(route).collect(),
+        filter_overrides: FilterOverrides::new(),
     };
     let routes = RouteConfig {
         name: "routes".into(),
@@ -188,6 +191,7 @@ pub fn limited(
         api: Some(ApiListener {
             routes: RouteSource::Inline(Arc::new(routes)),
             max_stream_duration: limit,
+            filters: Vec::new(),
         }),
     };
     let listener = ParsedResource::of(Arc::new(listener));
@@ -214,6 +218,8 @@ pub fn cluster(name: &str, priorities: &[&[LocalitySpec<'_>]], dropped: u32) -> 
     ClusterSpec {
         name: name.into(),
         endpoints: Ok(endpoints),
+        max_requests: 1024,
+        outlier: None,
     }
 }
 
@@ -222,12 +228,71 @@ pub fn broken(name: &str, error: &str) -> ClusterSpec {
     ClusterSpec {
         name: name.into(),
         endpoints: Err(WatchError::new(WatchErrorReason::Invalid, error)),
+        max_requests: 1024,
+        outlier: None,
+    }
+}
+
+impl Resources {
+    /// Changes the action of every route.
+    #[must_use]
+    pub fn map_routes(self, change: impl Fn(&mut Forward)) -> Self {
+        self.map_listener(|api| {
+            let RouteSource::Inline(routes) = &mut api.routes else {
+                return;
+            };
+            let hosts = Arc::make_mut(routes).virtual_hosts.iter_mut();
+            for route in hosts.flat_map(|host| &mut host.routes) {
+                if let RouteAction::Forward(forward) = &mut route.action {
+                    change(forward);
+                }
+            }
+        })
+    }
+
+    /// Sets the HTTP filters of the listener.
+    #[must_use]
+    pub fn with_filters(self, filters: Vec<HttpFilter>) -> Self {
+        self.map_listener(|api| api.filters.clone_from(&filters))
+    }
+
+    fn map_listener(mut self, change: impl FnOnce(&mut ApiListener)) -> Self {
+        let key = (ResourceType::LISTENER, Arc::from(LISTENER));
+        if let Some(Ok(resource)) = self.0.get_mut(&key)
+            && let Some(listener) = resource.get::<Listener>()
+        {
+            let mut listener = Listener::clone(&listener);
+            if let Some(api) = &mut listener.api {
+                change(api);
+            }
+            *resource = ParsedResource::of(Arc::new(listener));
+        }
+        self
     }
 }
 
 impl ClusterSpec {
+    /// Limits the number of concurrent requests (gRFC A32).
+    #[must_use]
+    pub fn max_requests(mut self, max: u32) -> Self {
+        self.max_requests = max;
+        self
+    }
+
+    /// Turns outlier detection on (gRFC A50).
+    #[must_use]
+    pub fn outlier(mut self, config: OutlierConfig) -> Self {
+        self.outlier = Some(config);
+        self
+    }
+
     fn into_resources(self) -> Vec<((ResourceType, Arc<str>), ScriptedResource)> {
-        let Self { name, endpoints } = self;
+        let Self {
+            name,
+            endpoints,
+            max_requests,
+            outlier,
+        } = self;
         let endpoints = match endpoints {
             Ok(endpoints) => endpoints,
             Err(error) => return vec![((ResourceType::CLUSTER, name), Err(error))],
@@ -239,7 +304,8 @@ impl ClusterSpec {
             policy: PolicyConfig::round_robin_by_locality(),
             lrs_server: None,
             lrs_metrics: MetricSelection::default(),
-            max_requests: 1024,
+            max_requests,
+            outlier,
         };
         vec![
             (

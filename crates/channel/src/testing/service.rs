@@ -37,6 +37,12 @@ pub(super) struct EchoState {
     pub(super) max_streams: AtomicU32,
     /// Number of requests after which a new connection goes away; 0 for no limit.
     pub(super) max_requests: AtomicU32,
+    /// Number of the next calls that fail.
+    pub(super) failures: AtomicU32,
+    /// gRPC status code and headers of these failures.
+    pub(super) failure: ArcSwap<(u32, HeaderMap)>,
+    /// Headers of the last request.
+    pub(super) request_headers: ArcSwap<HeaderMap>,
     pub(super) calls: AtomicU64,
     pub(super) connections: AtomicUsize,
     pub(super) accepted: AtomicU64,
@@ -89,7 +95,15 @@ impl EchoService {
     }
 
     fn reply(&self, request: Request<Incoming>) -> Response<EchoBody> {
-        let code = self.state.code.load(Ordering::Relaxed);
+        let failing =
+            self.state
+                .failures
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                    left.checked_sub(1)
+                });
+        let failure = failing.is_ok().then(|| self.state.failure.load_full());
+        let always = self.state.code.load(Ordering::Relaxed);
+        let code = failure.as_ref().map_or(always, |failure| failure.0);
         let body = match code {
             0 => EchoBody::Frames(request.into_body(), Arc::clone(&self.state)),
             _ => EchoBody::Ended,
@@ -98,6 +112,9 @@ impl EchoService {
         let headers = response.headers_mut();
         headers.insert(http::header::CONTENT_TYPE, GRPC);
         headers.insert(BACKEND_HEADER, self.name.clone());
+        if let Some(failure) = failure {
+            headers.extend(failure.1.clone());
+        }
         if code != 0 {
             headers.insert(GRPC_STATUS, HeaderValue::from(code));
         }
@@ -113,6 +130,12 @@ impl Service<Request<Incoming>> for EchoService {
 
     fn call(&self, request: Request<Incoming>) -> EchoFuture {
         self.state.calls.fetch_add(1, Ordering::Relaxed);
+        if self.state.failures.load(Ordering::Relaxed) > 0
+            || request.headers().contains_key("x-keep")
+        {
+            let headers = Arc::new(request.headers().clone());
+            self.state.request_headers.store(headers);
+        }
         self.requests.add();
         let delay = self.state.delay_micros.load(Ordering::Relaxed);
         if delay == 0 {

@@ -6,12 +6,15 @@
     reason = "tests and their helpers fail by panics"
 )]
 
+mod breaker;
 mod deadline;
 mod failover;
+mod filters;
 mod foreign;
 mod goaway;
 mod lifetime;
 mod raw;
+mod retry;
 mod routing;
 mod support;
 mod tonic_client;

@@ -108,7 +108,8 @@ impl Extensions {
     }
 
     /// Parses the configuration of an added HTTP filter; `None` if there is no such filter.
-    pub(crate) fn http_filter(
+    #[must_use]
+    pub fn http_filter(
         &self,
         config: &ExtensionConfig,
     ) -> Option<Result<ParsedExtension, Invalid>> {

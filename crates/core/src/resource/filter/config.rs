@@ -41,6 +41,12 @@ pub struct CustomFilter {
 }
 
 impl CustomFilter {
+    /// Makes a filter of its configuration, and of the value that the parser made of it.
+    #[must_use]
+    pub fn new(config: ExtensionConfig, parsed: ParsedExtension) -> Self {
+        Self { config, parsed }
+    }
+
     /// Returns the value that the parser of the filter made.
     #[must_use]
     pub fn parsed(&self) -> &ParsedExtension {
@@ -93,10 +99,8 @@ pub(super) fn custom(
     let Some(parsed) = extensions.http_filter(config) else {
         return Ok(None);
     };
-    Ok(Some(FilterConfig::Custom(CustomFilter {
-        parsed: parsed?,
-        config: config.clone(),
-    })))
+    let filter = CustomFilter::new(config.clone(), parsed?);
+    Ok(Some(FilterConfig::Custom(filter)))
 }
 
 /// Reads the configuration of the fault filter (gRFC A33).

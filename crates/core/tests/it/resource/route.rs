@@ -461,11 +461,11 @@ fn c194_unknown_filter_configurations_are_rejected() {
     for (bad, rule) in [
         (
             filter.clone(),
-            "\"envoy.extensions.filters.http.fault.v3.HTTPFault\" is not supported",
+            "\"envoy.extensions.filters.http.cors.v3.Cors\" is not supported",
         ),
         (
             wrapped(&inner),
-            "config: \"envoy.extensions.filters.http.fault.v3.HTTPFault\" is not supported",
+            "config: \"envoy.extensions.filters.http.cors.v3.Cors\" is not supported",
         ),
         (wrapped(""), "config: must be set"),
         (

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use oxds_core::lb::Headers;
 use oxds_core::resource::{
     Assignment, Cluster, Listener, Locality, LocalityId, RouteAction, RouteConfig, RouteSource,
-    RouteTarget, Typed,
+    RouteTarget, Typed, WeightedTarget,
 };
 use oxds_core::snapshot::Snapshot;
 
@@ -115,9 +115,13 @@ fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)
         RouteAction::Forward(forward) => Ok(match &forward.target {
             RouteTarget::Cluster(name) => vec![(Arc::clone(name), 1.0)],
             RouteTarget::Weighted(weighted) => {
-                let total: f64 = weighted.iter().map(|(_, weight)| f64::from(*weight)).sum();
-                let share = |(name, weight): &(Arc<str>, u32)| {
-                    (Arc::clone(name), f64::from(*weight) / total)
+                let weights = weighted.iter().map(|target| f64::from(target.weight));
+                let total: f64 = weights.sum();
+                let share = |target: &WeightedTarget| {
+                    (
+                        Arc::clone(&target.cluster),
+                        f64::from(target.weight) / total,
+                    )
                 };
                 weighted.iter().map(share).collect()
             }
