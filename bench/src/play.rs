@@ -56,7 +56,7 @@ fn run(role: Role, live_heap: LiveHeap) -> Result<(), String> {
         } => runtime.block_on(control::held::play(holding, &control_plane)),
         Role::Client {
             variant,
-            in_flight,
+            traffic,
             millis,
             control_plane,
             backends,
@@ -67,7 +67,7 @@ fn run(role: Role, live_heap: LiveHeap) -> Result<(), String> {
                 variant,
                 &control_plane,
                 &backends,
-                in_flight,
+                traffic,
                 length,
             ))?;
             result(&measured)

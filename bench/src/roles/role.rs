@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::processors::Processors;
 use crate::push::Holding;
-use crate::rpc::Variant;
+use crate::rpc::{Traffic, Variant};
 
 /// Measured works of `oxds api`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,10 +50,10 @@ pub(crate) enum Role {
         holding: Holding,
         control_plane: String,
     },
-    /// A client that measures one variant of R-1.
+    /// A client that measures one variant of.
     Client {
         variant: Variant,
-        in_flight: usize,
+        traffic: Traffic,
         millis: u64,
         control_plane: String,
         backends: Vec<String>,
@@ -61,7 +61,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
+    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
     /// them, and their backends the other one.
     pub(super) fn processors(&self) -> Processors {
         match self {

@@ -10,13 +10,14 @@ use http::uri::PathAndQuery;
 use serde::{Deserialize, Serialize};
 use tonic::client::Grpc;
 
-use super::Variant;
+use super::bare_h2::H2RoundRobin;
 use super::bytes_codec::BytesCodec;
 use super::callee::Callee;
 use super::variant::{HyperRoundRobin, balance_list, oxds, tonic_xds};
+use super::{Traffic, Variant};
 use crate::report::percentile_micros;
 
-/// Bare hyper needs an absolute URI; the channels replace or ignore it.
+/// Origin of the calls.
 static ORIGIN: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://bench"));
 
 /// Time until a channel must serve, and the pause between attempts.
@@ -26,39 +27,42 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Result of one run of one variant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Measured {
-    /// User and system time of the client process per RPC.
+    /// User and system time of the client process per RPC, or per message of a stream.
     pub(crate) cpu_micros_per_rpc: f64,
+    /// RPCs, or messages of streams.
     pub(crate) rpcs_per_second: f64,
     pub(crate) p50_micros: f64,
 }
 
-/// Calls through `variant` with `in_flight` concurrent callers for `length`.
+/// Calls through `variant` for `length`.
 pub(crate) async fn measure(
     variant: Variant,
     control_plane: &str,
     backends: &[String],
-    in_flight: usize,
+    traffic: Traffic,
     length: Duration,
 ) -> Result<Measured, String> {
     match variant {
-        Variant::Oxds => drive(oxds(control_plane)?, in_flight, length).await,
-        Variant::TonicXds => drive(tonic_xds(control_plane)?, in_flight, length).await,
-        Variant::BalanceList => drive(balance_list(backends)?, in_flight, length).await,
-        Variant::Hyper => drive(HyperRoundRobin::connect(backends).await?, in_flight, length).await,
+        Variant::Oxds => drive(oxds(control_plane)?, traffic, length).await,
+        Variant::TonicXds => drive(tonic_xds(control_plane)?, traffic, length).await,
+        Variant::BalanceList => drive(balance_list(backends)?, traffic, length).await,
+        Variant::Hyper => drive(HyperRoundRobin::connect(backends).await?, traffic, length).await,
+        Variant::H2 => drive(H2RoundRobin::connect(backends).await?, traffic, length).await,
     }
 }
 
 /// Warms up, then runs the callers and counts.
 async fn drive<S: Callee>(
     service: S,
-    in_flight: usize,
+    traffic: Traffic,
     length: Duration,
 ) -> Result<Measured, String> {
+    let message = Bytes::from(vec![7; traffic.bytes()]);
     // Discovery, connecting and warming up are not timed.
     discover(&service).await?;
-    callers(&service, in_flight, length / 5).await?;
+    callers(&service, traffic, &message, length / 5).await?;
     let (cpu, wall) = (ProcessTime::now(), Instant::now());
-    let mut latencies = callers(&service, in_flight, length).await?;
+    let mut latencies = callers(&service, traffic, &message, length).await?;
     let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
     let rpcs = latencies.len() as f64;
     latencies.sort_unstable();
@@ -72,9 +76,9 @@ async fn drive<S: Callee>(
 /// Calls until a call succeeds: some channels fail calls until they are configured, others make them wait.
 async fn discover<S: Callee>(service: &S) -> Result<(), String> {
     let end = Instant::now() + TIMEOUT;
-    let mut grpc = Grpc::with_origin(service.clone(), ORIGIN.clone());
+    let mut grpc = grpc(service);
     loop {
-        match call(&mut grpc).await {
+        match call(&mut grpc, Bytes::from_static(&[7])).await {
             Ok(()) => return Ok(()),
             Err(error) if Instant::now() >= end => return Err(error),
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -82,9 +86,14 @@ async fn discover<S: Callee>(service: &S) -> Result<(), String> {
     }
 }
 
-async fn call<S: Callee>(grpc: &mut Grpc<S>) -> Result<(), String> {
+/// Bare hyper needs an absolute URI; the channels replace or ignore it.
+fn grpc<S: Callee>(service: &S) -> Grpc<S> {
+    Grpc::with_origin(service.clone(), ORIGIN.clone()).max_decoding_message_size(usize::MAX)
+}
+
+async fn call<S: Callee>(grpc: &mut Grpc<S>, message: Bytes) -> Result<(), String> {
     let path = PathAndQuery::from_static("/bench.Echo/Unary");
-    let request = tonic::Request::new(Bytes::from_static(&[7; 100]));
+    let request = tonic::Request::new(message);
     grpc.ready()
         .await
         .map_err(|error| error.into().to_string())?;
@@ -96,16 +105,18 @@ async fn call<S: Callee>(grpc: &mut Grpc<S>) -> Result<(), String> {
 
 async fn callers<S: Callee>(
     service: &S,
-    in_flight: usize,
+    traffic: Traffic,
+    message: &Bytes,
     length: Duration,
 ) -> Result<Vec<Duration>, String> {
     let end = Instant::now() + length;
-    let callers: Vec<_> = (0..in_flight)
+    let callers: Vec<_> = (0..traffic.callers())
         .map(|_| {
-            tokio::spawn(caller(
-                Grpc::with_origin(service.clone(), ORIGIN.clone()),
-                end,
-            ))
+            let (grpc, message) = (grpc(service), message.clone());
+            match traffic {
+                Traffic::Unary { .. } => tokio::spawn(caller(grpc, message, end)),
+                Traffic::Streams { .. } => tokio::spawn(streamer(grpc, message, end)),
+            }
         })
         .collect();
     let mut latencies = Vec::new();
@@ -115,11 +126,46 @@ async fn callers<S: Callee>(
     Ok(latencies)
 }
 
-async fn caller<S: Callee>(mut grpc: Grpc<S>, end: Instant) -> Result<Vec<Duration>, String> {
-    let mut latencies = Vec::with_capacity(1 << 16);
+async fn caller<S: Callee>(
+    mut grpc: Grpc<S>,
+    message: Bytes,
+    end: Instant,
+) -> Result<Vec<Duration>, String> {
+    let mut latencies = Vec::with_capacity(1 << 10);
     while Instant::now() < end {
         let start = Instant::now();
-        call(&mut grpc).await?;
+        call(&mut grpc, message.clone()).await?;
+        latencies.push(start.elapsed());
+    }
+    Ok(latencies)
+}
+
+/// Sends a message and waits for its echo, on one stream.
+async fn streamer<S: Callee>(
+    mut grpc: Grpc<S>,
+    message: Bytes,
+    end: Instant,
+) -> Result<Vec<Duration>, String> {
+    let path = PathAndQuery::from_static("/bench.Echo/Stream");
+    let (sender, messages) = tokio::sync::mpsc::channel(1);
+    let request = tonic::Request::new(tokio_stream::wrappers::ReceiverStream::new(messages));
+    grpc.ready()
+        .await
+        .map_err(|error| error.into().to_string())?;
+    let response = grpc.streaming(request, path, BytesCodec).await;
+    let mut echoes = response.map_err(|status| status.to_string())?.into_inner();
+    let mut latencies = Vec::with_capacity(1 << 10);
+    while Instant::now() < end {
+        let start = Instant::now();
+        sender
+            .send(message.clone())
+            .await
+            .map_err(|error| error.to_string())?;
+        let echo = echoes
+            .message()
+            .await
+            .map_err(|status| status.to_string())?;
+        echo.ok_or("the stream ended early")?;
         latencies.push(start.elapsed());
     }
     Ok(latencies)

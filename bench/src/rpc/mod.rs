@@ -1,17 +1,20 @@
-//! what one unary RPC costs, over four backends.
+//! cost of an RPC over four backends: small unary calls, 4 MiB messages, and 1,000 streams.
 //!
 //! Every variant drives the same `tonic::client::Grpc` with the same codec and the same backends, in a process of its
-//! own, so that only the channel below it differs: oxds, tonic-xds, tonic's `Channel::balance_list`, and a bare round
-//! robin over hyper connections, which is the floor. Variants take turns within a round, and the table compares medians
-//! over rounds.
+//! own, so that only the channel below it differs: oxds, tonic-xds, tonic's `Channel::balance_list`, and bare round
+//! robins over connections of hyper and of the `h2` crate; the latter is the floor. Variants take turns within a round, and
+//! the table compares medians over rounds.
 
+pub(crate) mod bare_h2;
 pub(crate) mod bytes_codec;
 pub(crate) mod callee;
 pub(crate) mod client;
+mod traffic;
 pub(crate) mod variant;
 
 use std::time::Duration;
 
+pub(crate) use traffic::Traffic;
 pub(crate) use variant::Variant;
 
 use crate::Plan;
@@ -38,70 +41,157 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         true => (1, Duration::from_millis(300)),
         false => (5, Duration::from_secs(3)),
     };
-    let measure = |variant, in_flight| {
+    let measure = |variant, traffic| {
         Part::start(&Role::Client {
             variant,
-            in_flight,
+            traffic,
             millis: length.as_millis() as u64,
             control_plane: control.hello().to_owned(),
             backends: addresses.clone(),
         })?
         .finish::<Measured>()
     };
-    for (id, in_flight) in [("R-1", 32), ("R-2", 1)] {
-        if plan.wants(id) {
-            compare(id, in_flight, rounds, &measure, table)?;
+    for scenario in SCENARIOS {
+        if plan.wants(scenario.id) {
+            compare(scenario, rounds, &measure, table)?;
         }
     }
     Ok(())
 }
 
+/// One kind of traffic, and the figures that the table shows of it.
+struct Scenario {
+    id: &'static str,
+    traffic: Traffic,
+    rows: &'static [Figure],
+}
+
+/// A figure with its targets, by peer.
+struct Figure {
+    what: &'static str,
+    of: fn(&Measured) -> f64,
+    targets: &'static [(Variant, f64)],
+}
+
+fn cpu(measured: &Measured) -> f64 {
+    measured.cpu_micros_per_rpc
+}
+
+fn wall(measured: &Measured) -> f64 {
+    1e6 / measured.rpcs_per_second
+}
+
+fn p50(measured: &Measured) -> f64 {
+    measured.p50_micros
+}
+
+/// The targets of the design: cheaper than hyper, and near the floor.
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        id: "R-1",
+        traffic: Traffic::Unary {
+            in_flight: 32,
+            bytes: 100,
+        },
+        rows: &[
+            Figure {
+                what: "CPU per RPC, 32 in flight (us)",
+                of: cpu,
+                targets: &[
+                    (Variant::Hyper, 0.75),
+                    (Variant::TonicXds, 0.5),
+                    (Variant::H2, 1.15),
+                ],
+            },
+            Figure {
+                what: "wall time per RPC, 32 in flight (us)",
+                of: wall,
+                targets: &[],
+            },
+        ],
+    },
+    Scenario {
+        id: "R-2",
+        traffic: Traffic::Unary {
+            in_flight: 1,
+            bytes: 100,
+        },
+        rows: &[Figure {
+            what: "median latency, 1 in flight (us)",
+            of: p50,
+            targets: &[
+                (Variant::Hyper, 0.95),
+                (Variant::TonicXds, 1.0),
+                (Variant::H2, 1.15),
+            ],
+        }],
+    },
+    Scenario {
+        id: "R-9",
+        traffic: Traffic::Unary {
+            in_flight: 1,
+            bytes: 4 << 20,
+        },
+        rows: &[
+            Figure {
+                what: "wall time per echoed 4 MiB message (us)",
+                of: wall,
+                targets: &[(Variant::Hyper, 1.0)],
+            },
+            Figure {
+                what: "CPU per echoed 4 MiB message (us)",
+                of: cpu,
+                targets: &[],
+            },
+        ],
+    },
+    Scenario {
+        id: "R-10",
+        traffic: Traffic::Streams {
+            streams: 1000,
+            bytes: 1 << 10,
+        },
+        rows: &[
+            Figure {
+                what: "wall time per message, 1,000 streams (us)",
+                of: wall,
+                targets: &[(Variant::Hyper, 1.0)],
+            },
+            Figure {
+                what: "CPU per message, 1,000 streams (us)",
+                of: cpu,
+                targets: &[],
+            },
+        ],
+    },
+];
+
 fn compare(
-    id: &str,
-    in_flight: usize,
+    scenario: &Scenario,
     rounds: usize,
-    measure: &dyn Fn(Variant, usize) -> Result<Measured, String>,
+    measure: &dyn Fn(Variant, Traffic) -> Result<Measured, String>,
     table: &mut Table,
 ) -> Result<(), String> {
     let mut results: Vec<Vec<Measured>> = vec![Vec::new(); Variant::ALL.len()];
     for _ in 0..rounds {
         for (variant, measured) in Variant::ALL.iter().zip(&mut results) {
-            measured.push(measure(*variant, in_flight)?);
+            measured.push(measure(*variant, scenario.traffic)?);
         }
     }
-    let figures = |figure: fn(&Measured) -> f64| -> Vec<f64> {
-        results
+    for figure in scenario.rows {
+        let medians: Vec<_> = results
             .iter()
-            .map(|runs| median(runs.iter().map(figure).collect()))
-            .collect()
-    };
-    let cpu = figures(|m| m.cpu_micros_per_rpc);
-    let rate = figures(|m| 1e6 / m.rpcs_per_second);
-    let p50 = figures(|m| m.p50_micros);
-    for (index, peer) in Variant::ALL.iter().enumerate().skip(1) {
-        let mut row = |what: &str, figure: &[f64], target| {
+            .map(|runs| median(runs.iter().map(figure.of).collect()))
+            .collect();
+        for (peer, value) in Variant::ALL.iter().zip(&medians).skip(1) {
+            let target = figure.targets.iter().find(|(of, _)| of == peer);
             table.row(&Row {
-                id,
-                what,
-                ours: figure[0],
-                peer: (peer.name(), figure[index]),
-                target,
+                id: scenario.id,
+                what: figure.what,
+                ours: medians[0],
+                peer: (peer.name(), *value),
+                target: target.map_or(Target::None, |(_, most)| Target::AtMost(*most)),
             });
-        };
-        if id == "R-1" {
-            let target = match peer {
-                Variant::Hyper => Target::AtMost(1.05),
-                Variant::TonicXds => Target::AtMost(0.5),
-                _ => Target::None,
-            };
-            row("CPU per RPC, 32 in flight (us)", &cpu, target);
-            row("wall time per RPC, 32 in flight (us)", &rate, Target::None);
-        } else {
-            row(
-                "median latency, 1 in flight (us)",
-                &p50,
-                Target::AtMost(1.0),
-            );
         }
     }
     Ok(())

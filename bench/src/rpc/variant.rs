@@ -25,15 +25,18 @@ pub(crate) enum Variant {
     BalanceList,
     /// Round robin over hyper connections, and nothing else.
     Hyper,
+    /// Round robin over connections of the `h2` crate, and nothing else.
+    H2,
 }
 
 impl Variant {
     /// Every variant, ours first.
-    pub(crate) const ALL: [Variant; 4] = [
+    pub(crate) const ALL: [Variant; 5] = [
         Variant::Oxds,
         Variant::TonicXds,
         Variant::BalanceList,
         Variant::Hyper,
+        Variant::H2,
     ];
 
     /// Name in the table.
@@ -43,6 +46,7 @@ impl Variant {
             Variant::TonicXds => "tonic-xds",
             Variant::BalanceList => "balance_list",
             Variant::Hyper => "bare hyper",
+            Variant::H2 => "bare h2",
         }
     }
 }
@@ -96,7 +100,7 @@ pub(crate) fn tonic_xds_by(bootstrap: &str) -> Result<tonic_xds::XdsChannelGrpc,
         .map_err(|error| error.to_string())
 }
 
-/// Round robin over hyper connections: the minimum cost of any channel.
+/// Round robin over hyper connections: the minimum cost of a channel on hyper.
 #[derive(Debug, Clone)]
 pub(crate) struct HyperRoundRobin {
     connections: Arc<[SendRequest<Body>]>,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body as _;
-use hyper::body::Incoming;
 use tokio::time::timeout;
 use tonic::Status;
 
+use crate::body::Incoming;
 use crate::guard::GRPC_STATUS;
 use crate::status;
 

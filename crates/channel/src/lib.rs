@@ -37,8 +37,10 @@
 //!
 //! # Path of an RPC
 //!
-//! The request path has no lock, no queue of its own and no task: two atomic loads, a walk over compiled
-//! routes, thread-local random numbers, and the HTTP/2 connection of the endpoint. An RPC that must wait
+//! The request path has no lock of its own, no queue and no task: two atomic loads, a walk over compiled
+//! routes, thread-local random numbers, and the HTTP/2 connection of the endpoint, into whose buffer the
+//! caller's task puts the request. Only a streaming request that is not ready as a whole has a task, which
+//! sends it whether the caller waits for the response, reads it, or does neither. An RPC that must wait
 //! (for the configuration, for a connection) waits until its deadline, which is the smaller of the
 //! application's `grpc-timeout` and the limit of its route.
 //!
@@ -81,8 +83,11 @@
 //!
 //! The channel opens another connection to an endpoint when all open ones carry as many streams as the
 //! server allowed in its first SETTINGS, up to ten (gRFC A105). Until it is open, RPCs queue on the
-//! connection with the fewest streams. Connections stay open until the server closes them. A connection
-//! that gets a GOAWAY finishes its RPCs while the next one is dialled, without backoff.
+//! connection with the fewest streams, in order; one that reaches its deadline there is not sent.
+//! Connections stay open until the server closes them. A connection that gets a GOAWAY finishes its RPCs
+//! while the next one is dialled, without backoff; RPCs that queue on it go elsewhere.
+//!
+//! A backend may send 4 MiB of a response before the application reads it, and 16 MiB on a connection.
 //!
 //! # Cancel safety
 //!

@@ -10,17 +10,16 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use oxds_client::load;
 use oxds_client::load::LocalityLoad;
-use oxds_client::transport::RequestSender;
 use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyPicker};
 use oxds_core::lb::{Connectivity, dropped};
 use oxds_core::resource::Assignment;
 use tonic::Status;
 
-use crate::body::RequestBody;
 use crate::endpoint::{EndpointEntry, PickChild, Picked};
 use crate::guard::AttemptGuard;
 use crate::limits::RequestLimit;
 use crate::random::random;
+use crate::subchannel::RequestSender;
 
 /// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago; the
 /// next picker will not have it.
@@ -91,7 +90,7 @@ pub(crate) enum PickResult {
 /// Permission to send one request on a connection, already counted as in flight.
 #[derive(Debug)]
 pub(crate) struct PickedConnection {
-    pub(crate) sender: RequestSender<RequestBody>,
+    pub(crate) sender: RequestSender,
     /// Counts the attempt until its end.
     pub(crate) guard: AttemptGuard,
     pub(crate) picked: Arc<Picked>,

@@ -1,21 +1,26 @@
 //! Statuses of RPCs that fail without a gRPC response: the one place where causes become gRPC statuses.
 
-use std::error::Error;
-
 use http::StatusCode;
 use tonic::{Code, Status};
 
+use crate::subchannel::StreamError;
+
 /// Returns the status of an RPC whose transport failed. The mapping of HTTP/2 error codes is gRPC's
 /// (PROTOCOL-HTTP2.md, "Errors").
-pub(crate) fn of_transport(error: &hyper::Error) -> Status {
-    // The application's request body failed: its own status is the cause.
-    if let Some(own) = source::<Status>(error) {
-        return own.clone();
-    }
-    let h2 = source::<h2::Error>(error);
-    let code = match h2.and_then(h2::Error::reason) {
+pub(crate) fn of_transport(error: StreamError) -> Status {
+    let code = match &error {
+        // The application's request body failed: its own status is the cause.
+        StreamError::RequestBody(own) => return own.clone(),
+        StreamError::Http2(h2) => code_of_http2(h2),
+        StreamError::Silent => Code::Unavailable,
+    };
+    Status::new(code, format!("connection to the backend: {error}"))
+}
+
+fn code_of_http2(error: &h2::Error) -> Code {
+    match error.reason() {
         // The code of a GOAWAY is about the connection; the call was not processed.
-        Some(_) if h2.is_some_and(|h2| h2.is_go_away() && h2.is_remote()) => Code::Unavailable,
+        Some(_) if error.is_go_away() && error.is_remote() => Code::Unavailable,
         Some(h2::Reason::CANCEL) => Code::Cancelled,
         Some(h2::Reason::ENHANCE_YOUR_CALM) => Code::ResourceExhausted,
         Some(h2::Reason::INADEQUATE_SECURITY) => Code::PermissionDenied,
@@ -23,19 +28,19 @@ pub(crate) fn of_transport(error: &hyper::Error) -> Status {
             Code::Unavailable
         }
         Some(_) => Code::Internal,
-    };
-    Status::new(code, format!("connection to the backend: {}", chain(error)))
+    }
 }
 
 /// Returns whether the backend certainly did not process the request, so that a transparent retry is
 /// allowed (gRFC A6): the stream was refused, or is above the last stream of a GOAWAY.
-pub(crate) fn never_processed(error: &hyper::Error) -> bool {
-    source::<h2::Error>(error).is_some_and(|h2| {
-        let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
-        // h2 reports a remote GOAWAY, whatever its code, only for streams above the server's last
-        // stream id, and for requests that had no stream yet: neither was processed (RFC 9113 §6.8).
-        h2.is_remote() && (refused || h2.is_go_away())
-    })
+pub(crate) fn never_processed(error: &StreamError) -> bool {
+    let StreamError::Http2(h2) = error else {
+        return false;
+    };
+    let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
+    // h2 reports a remote GOAWAY, whatever its code, only for streams above the server's last
+    // stream id, and for requests that had no stream yet: neither was processed (RFC 9113 §6.8).
+    h2.is_remote() && (refused || h2.is_go_away())
 }
 
 /// Returns the code of a response that has an HTTP status and no gRPC status ("HTTP to gRPC Status
@@ -70,22 +75,6 @@ pub(crate) fn of_control_plane(code: Code, message: impl Into<String>) -> Status
         allowed => allowed,
     };
     Status::new(code, message)
-}
-
-fn source<T: Error + 'static>(error: &hyper::Error) -> Option<&T> {
-    sources(error).find_map(|cause| cause.downcast_ref())
-}
-
-fn sources<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&cause| cause.source())
-}
-
-/// Joins the error and its sources into one line.
-fn chain(error: &hyper::Error) -> String {
-    let texts: Vec<_> = sources(error).map(ToString::to_string).collect();
-    texts.join(": ")
 }
 
 #[cfg(test)]

@@ -86,6 +86,7 @@
 //! | [`resolve`] | one configuration out of LDS, RDS, CDS and EDS resources |
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
 //! | [`lb`] | load balancing: pure functions and one state machine |
+//! | [`keepalive`] | pings of a silent connection |
 //!
 //! # Features
 //!
@@ -102,6 +103,7 @@ pub mod ads;
 mod frame;
 #[cfg(feature = "server")]
 pub mod group;
+pub mod keepalive;
 pub mod lb;
 pub mod lrs;
 #[cfg(feature = "server")]

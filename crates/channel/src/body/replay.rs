@@ -1,30 +1,29 @@
-//! A saved request, for a transparent retry after an endpoint did not process it (gRFC A6).
+//! A saved request, for another attempt after an endpoint did not process it (gRFC A6).
 //!
-//! Every unary request has one, so it is small: header names and values are shared and not copied, and
-//! the hash index of the headers is built only for a retry.
+//! Every request has one, so it is small: header names and values are shared and not copied, and the hash index of the
+//! headers is built only for another attempt.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::RequestBody;
 
-/// Parts of a request that can be sent again.
+/// Head of a request that can be sent again.
 #[derive(Debug)]
-pub(crate) struct Replay {
+pub(crate) struct SavedHead {
     method: Method,
     uri: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Parts of a request that can be sent again.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    head: SavedHead,
     body: RequestBody,
 }
 
-impl Replay {
-    /// Saves a request. Returns `None` if its body is a stream.
-    pub(crate) fn of(request: &Request<RequestBody>) -> Option<Self> {
-        let body = RequestBody::Whole(request.body().whole()?.clone());
-        Some(Self::with(request, body))
-    }
-
-    /// Saves the head of a request, to be sent again with this body.
-    pub(crate) fn with(request: &Request<RequestBody>, body: RequestBody) -> Self {
+impl SavedHead {
+    pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let headers = request.headers().iter();
         Self {
             method: request.method().clone(),
@@ -32,20 +31,29 @@ impl Replay {
             headers: headers
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
-            body,
         }
     }
 
-    pub(crate) fn into_request(self) -> Request<RequestBody> {
+    pub(crate) fn into_request(self, body: RequestBody) -> Request<RequestBody> {
         let mut headers = HeaderMap::with_capacity(self.headers.len());
         for (name, value) in self.headers {
             headers.append(name, value);
         }
-        let mut request = Request::new(self.body);
+        let mut request = Request::new(body);
         *request.method_mut() = self.method;
         *request.uri_mut() = self.uri;
         *request.headers_mut() = headers;
         request
+    }
+}
+
+impl Replay {
+    pub(crate) fn new(head: SavedHead, body: RequestBody) -> Self {
+        Self { head, body }
+    }
+
+    pub(crate) fn into_request(self) -> Request<RequestBody> {
+        self.head.into_request(self.body)
     }
 }
 
@@ -57,16 +65,17 @@ mod tests {
 
     #[test]
     fn replay_equals_the_request() {
+        let message = || RequestBody::Whole(Bytes::from("message"));
         let mut request = Request::post("http://shop/a.B/C")
             .header("te", "trailers")
             .header("many", "1")
             .header("many", "2")
-            .body(RequestBody::Whole(Bytes::from("message")))
+            .body(message())
             .unwrap();
         request
             .headers_mut()
             .append("token-bin", HeaderValue::from_static("AAAA"));
-        let again = Replay::of(&request).unwrap().into_request();
+        let again = Replay::new(SavedHead::of(&request), message()).into_request();
         assert_eq!(again.method(), request.method());
         assert_eq!(again.uri(), request.uri());
         assert_eq!(again.headers(), request.headers());

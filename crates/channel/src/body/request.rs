@@ -3,7 +3,8 @@
 //! The unary body of a front end is one frame that is ready at the first poll. [`RequestBody::take`]
 //! polls it on the caller's task. If that is the whole body, it becomes plain [`Bytes`]: cheap to keep
 //! for a transparent retry (no copy), no virtual calls, and the end of the stream is sent with the data
-//! instead of in an empty frame. Any other body is sent as it comes, after the frames already taken.
+//! instead of in an empty frame. Any other body is sent by a [`Pump`](super::Pump) as it comes, after the
+//! frames already taken.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -13,7 +14,7 @@ use http_body::{Body, Frame};
 
 type FrameResult = Option<Result<Frame<Bytes>, tonic::Status>>;
 
-/// The body that hyper sends.
+/// The body of a request.
 #[derive(Debug)]
 pub(crate) enum RequestBody {
     /// The whole body; no frame if it is empty.
@@ -32,7 +33,7 @@ pub(crate) struct StreamedBody {
 impl RequestBody {
     /// Takes the frames that are ready now, at most two. An error of the body ends the call.
     pub(crate) fn take(mut rest: tonic::body::Body) -> Result<Self, tonic::Status> {
-        // hyper polls next, with its own waker.
+        // The pump polls next, with a waker.
         let mut cx = Context::from_waker(Waker::noop());
         let mut next = || match Pin::new(&mut rest).poll_frame(&mut cx) {
             Poll::Ready(frame) => frame.transpose().map(Poll::Ready),
@@ -87,20 +88,31 @@ impl Body for RequestBody {
         match &mut *self {
             Self::Whole(data) if data.is_empty() => Poll::Ready(None),
             Self::Whole(data) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            Self::Stream(stream) => match stream.taken.iter_mut().find_map(Option::take) {
-                Some(frame) => Poll::Ready(Some(Ok(frame))),
-                None => Pin::new(&mut stream.rest).poll_frame(cx),
-            },
+            Self::Stream(stream) => Pin::new(&mut **stream).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(data) => data.is_empty(),
-            Self::Stream(stream) => {
-                stream.taken.iter().all(Option::is_none) && stream.rest.is_end_stream()
-            }
+            Self::Stream(stream) => stream.is_end_stream(),
         }
+    }
+}
+
+impl Body for StreamedBody {
+    type Data = Bytes;
+    type Error = tonic::Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FrameResult> {
+        match self.taken.iter_mut().find_map(Option::take) {
+            Some(frame) => Poll::Ready(Some(Ok(frame))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.taken.iter().all(Option::is_none) && self.rest.is_end_stream()
     }
 }
 

@@ -24,15 +24,13 @@ use http::header::USER_AGENT;
 use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
-use hyper::body::Incoming;
-use oxds_client::transport::SendError;
 use oxds_core::resource::FilterConfig;
 use tokio::sync::futures::Notified;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::{Code, Status};
 
 use self::retry::RetryState;
-use crate::body::{Replay, RequestBody, ResponseBody};
+use crate::body::{Incoming, Replay, RequestBody, ResponseBody, SavedHead};
 use crate::count::CallRecorder;
 use crate::deadline::Deadline;
 use crate::endpoint::Picked;
@@ -40,6 +38,7 @@ use crate::foreign;
 use crate::picker::PickedConnection;
 use crate::routing::{CallState, ChannelShared, RoutingDecision};
 use crate::status;
+use crate::subchannel::SendError;
 
 /// Number of transparent retries per RPC after an endpoint got the request and did not process it. An
 /// endpoint that shuts down causes one; the limit stops a loop with endpoints that refuse every stream.
@@ -165,21 +164,26 @@ impl<'a> Rpc<'a> {
         if !self.deadline.write(request.headers_mut()) {
             return Err(status::deadline_exceeded("choosing a backend"));
         }
-        let replay = retry.save(&request);
+        let head = SavedHead::of(&request);
+        let body = retry.save(request.body());
         let sent = pin!(picked.sender.send(request));
         let waiting = || format!("waiting for the response of {}", picked.picked);
         let error = match self.until_deadline(sent, waiting).await? {
-            Ok(response) => return self.judge(response, picked.picked, replay, retry).await,
-            Err(SendError::Unsent(request)) => return Ok(Attempted::Again(*request)),
+            Ok(response) => {
+                let replay = body.map(|body| Replay::new(head, body));
+                return self.judge(response, picked.picked, replay, retry).await;
+            }
+            Err(SendError::Unsent(body)) => return Ok(Attempted::Again(head.into_request(body))),
             Err(SendError::Failed(error)) => error,
-        };
-        let status = status::of_transport(&error);
-        let Some(replay) = replay.filter(|_| retry.can_replay()) else {
-            return Err(status);
         };
         // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
         // sent again without a retry policy.
-        match status::never_processed(&error) {
+        let never_processed = status::never_processed(&error);
+        let status = status::of_transport(error);
+        let Some(body) = body.filter(|_| retry.can_replay()) else {
+            return Err(status);
+        };
+        match never_processed {
             true if self.transparent_retries >= MAX_TRANSPARENT_RETRIES => {
                 let text = "the backends keep refusing the request unprocessed";
                 return Err(Status::unavailable(text));
@@ -187,7 +191,7 @@ impl<'a> Rpc<'a> {
             true => self.transparent_retries += 1,
             false => self.back_off(retry, status, None).await?,
         }
-        Ok(Attempted::Again(replay.into_request()))
+        Ok(Attempted::Again(head.into_request(body)))
     }
 
     /// Passes on a response, unless it is a failure that the policy retries.

@@ -8,7 +8,7 @@ use oxds_core::lb::{Pushback, Retries, RetryPolicy};
 use tonic::Status;
 
 use super::buffer::BufferedBody;
-use crate::body::{Replay, RequestBody};
+use crate::body::RequestBody;
 use crate::memory::{Reservation, RetryMemory};
 use crate::random::random;
 
@@ -86,12 +86,13 @@ impl RetryState {
         self.retries.previous_attempts()
     }
 
-    /// Saves a request that is about to be sent. Returns `None` if it cannot be sent again.
-    pub(super) fn save(&mut self, request: &Request<RequestBody>) -> Option<Replay> {
+    /// Counts a request that is about to be sent, and returns the body of another attempt. Returns `None` if the request cannot be
+    /// sent again.
+    pub(super) fn save(&mut self, body: &RequestBody) -> Option<RequestBody> {
         self.sent += 1;
         match &self.saved {
-            SavedBody::Unary { .. } => Replay::of(request),
-            SavedBody::Buffered(body) => Some(Replay::with(request, body.attempt(self.sent))),
+            SavedBody::Unary { .. } => Some(RequestBody::Whole(body.whole()?.clone())),
+            SavedBody::Buffered(body) => Some(body.attempt(self.sent)),
             SavedBody::Lost => None,
         }
     }

@@ -1,28 +1,35 @@
 //! One HTTP/2 connection, with the counts that picks and channelz need.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
 
+use bytes::Bytes;
+use h2::client::SendRequest;
 use oxds_client::channelz::{CallCounter, CallOutcome, Calls, Id};
-use oxds_client::transport::{
-    self, DialError, GoingAway, Keepalive, RequestSender, ServerUri, SocketAddresses,
-};
+use oxds_client::transport::{GoingAway, Settings, SocketAddresses};
 
-use crate::body::RequestBody;
+use super::slots::StreamSlots;
 
-/// Future that drives a connection; ends when the connection is closed.
-pub(crate) type ConnectionDriver = transport::Driver<RequestBody>;
+/// Streams that a client can open on one connection: the odd ids of 31 bits (RFC 9113 §5.1.1).
+const STREAM_IDS: u64 = 1 << 30;
 
 /// A ready connection. The socket closes after the last handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    sender: RequestSender<RequestBody>,
+    /// Cloned by each RPC: a clone is what opens a stream.
+    pub(super) sender: SendRequest<Bytes>,
     /// Whether the server has sent a GOAWAY.
-    pub(super) going_away: GoingAway,
+    going_away: GoingAway,
+    /// Whether the connection has ended.
+    closed: AtomicBool,
+    /// Whether it ended because the server did not answer a ping.
+    silent: AtomicBool,
+    /// Wakes the task that drives the connection.
+    driver: OnceLock<Waker>,
     in_flight: AtomicU32,
-    /// The server's `MAX_CONCURRENT_STREAMS`.
-    max_streams: u32,
+    /// The streams that the server's `MAX_CONCURRENT_STREAMS` allows.
+    pub(super) slots: StreamSlots,
     /// Id of the socket in channelz.
     pub(super) id: Id,
     /// Local and remote address, for channelz.
@@ -50,15 +57,35 @@ impl InFlight {
 }
 
 impl Connection {
-    /// Returns the handle that sends requests.
-    pub(crate) fn sender(&self) -> RequestSender<RequestBody> {
-        self.sender.clone()
+    pub(super) fn new(
+        sender: SendRequest<Bytes>,
+        settings: Settings,
+        addresses: SocketAddresses,
+        going_away: GoingAway,
+        calls: &Arc<CallCounter>,
+    ) -> Self {
+        // RFC 9113 §6.5.2: without the setting the number of streams has no limit.
+        let max_streams = settings.max_concurrent_streams.unwrap_or(u32::MAX);
+        Self {
+            sender,
+            going_away,
+            closed: AtomicBool::new(false),
+            silent: AtomicBool::new(false),
+            driver: OnceLock::new(),
+            in_flight: AtomicU32::new(0),
+            slots: StreamSlots::new(max_streams),
+            id: Id::next(),
+            addresses,
+            ended: AtomicU64::new(0),
+            broken: AtomicU64::new(0),
+            calls: Arc::clone(calls),
+        }
     }
 
     /// Returns whether the connection takes new requests.
     pub(crate) fn is_open(&self) -> bool {
         // RFC 9113 §6.8: after a GOAWAY the client must not open streams.
-        !self.going_away.is_received() && !self.sender.is_closed()
+        !self.going_away.is_received() && !self.closed.load(Ordering::Relaxed)
     }
 
     /// Returns whether a connection that has ended, or goes away, was of use: the endpoint ended a stream on it, or sent a
@@ -70,7 +97,7 @@ impl Connection {
 
     /// Returns whether another stream may start at once.
     pub(crate) fn has_room(&self) -> bool {
-        self.in_flight() < self.max_streams
+        self.in_flight() < self.slots.max()
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
@@ -97,6 +124,45 @@ impl Connection {
             failed,
         }
     }
+
+    /// Stores the waker of the task that drives the connection.
+    pub(super) fn set_driver(&self, waker: &Waker) {
+        self.driver.get_or_init(|| waker.clone());
+    }
+
+    /// Ends the waits for a stream, because the connection takes no more requests.
+    pub(super) fn retire(&self) {
+        self.slots.close();
+    }
+
+    /// Records the end of the connection.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.retire();
+    }
+
+    /// Records that the server did not answer a keepalive ping.
+    pub(super) fn set_silent(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the connection ended because the server did not answer a keepalive ping.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Relaxed)
+    }
+
+    /// Retires the connection if its stream ids are used up: the subchannel then dials the next one. Returns whether
+    /// they are.
+    pub(super) fn retire_if_used_up(&self) -> bool {
+        let used_up = self.streams().started >= STREAM_IDS;
+        if used_up {
+            self.going_away.set();
+            if let Some(driver) = self.driver.get() {
+                driver.wake_by_ref();
+            }
+        }
+        used_up
+    }
 }
 
 impl Drop for InFlight {
@@ -110,31 +176,4 @@ impl Drop for InFlight {
         connection.calls.end(self.ended);
         connection.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// Connects and waits for the server's preface.
-///
-/// Cancel-safe: dropping the future closes the socket.
-pub(crate) async fn dial(
-    address: SocketAddr,
-    keepalive: Keepalive,
-    calls: &Arc<CallCounter>,
-) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
-    let (connected, driver) = transport::dial(&ServerUri::at(address), keepalive).await?;
-    let connection = Connection {
-        sender: connected.sender,
-        going_away: connected.going_away,
-        in_flight: AtomicU32::new(0),
-        // HTTP/2, section 6.5.2: without the setting the number of streams has no limit.
-        max_streams: connected
-            .settings
-            .max_concurrent_streams
-            .unwrap_or(u32::MAX),
-        id: Id::next(),
-        addresses: connected.addresses,
-        ended: AtomicU64::new(0),
-        broken: AtomicU64::new(0),
-        calls: Arc::clone(calls),
-    };
-    Ok((Arc::new(connection), driver))
 }

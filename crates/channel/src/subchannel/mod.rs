@@ -22,7 +22,12 @@
 
 mod channelz;
 mod connection;
+mod dial;
+mod driver;
+mod send;
+mod slots;
 mod state;
+mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -36,8 +41,10 @@ use oxds_client::transport::Keepalive;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use connection::{Connection, InFlight};
+pub(crate) use send::RequestSender;
 use state::SubchannelShared;
 pub(crate) use state::{Connections, StateChanged, SubchannelState};
+pub(crate) use stream::{SendError, StreamError, StreamSlot};
 
 /// Handle of one endpoint's connections. Shared between the channels of a pool.
 pub(crate) struct Subchannel {

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -10,7 +9,9 @@ use oxds_core::ads::Backoff;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::connection::{self, Connection, ConnectionDriver};
+use super::connection::Connection;
+use super::dial::dial;
+use super::driver::ConnectionDriver;
 use super::state::{Connections, SubchannelShared, SubchannelState};
 use crate::random::random;
 
@@ -36,7 +37,7 @@ pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
             shared.connect.notified().await;
             shared.enter(SubchannelState::Connecting);
             let began = Instant::now();
-            match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
+            match dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(first) => {
                     let was_useful = ready(&shared, first).await;
                     useless = if was_useful { 0 } else { useless + 1 };
@@ -97,35 +98,23 @@ struct Ended {
 
 /// Drives a connection in its own task, which outlives the subchannel while an RPC needs it.
 fn drive(
-    (connection, driver): (Arc<Connection>, ConnectionDriver),
+    (connection, mut driver): (Arc<Connection>, ConnectionDriver),
     ended: &mpsc::UnboundedSender<Ended>,
 ) -> Arc<Connection> {
-    let going_away = connection.going_away.clone();
-    // Weak, because the socket closes when the last `SendRequest` is dropped: the task holds none.
+    // Weak, because the socket closes when the last handle is dropped: the task holds none.
     let weak = Arc::downgrade(&connection);
     let ended = ended.clone();
-    let end = move || {
+    tokio::spawn(async move {
+        driver.until_retired().await;
         let useful = weak
             .upgrade()
             .is_some_and(|connection| connection.was_useful());
-        let connection = weak.clone();
-        drop(ended.send(Ended { connection, useful }));
-    };
-    tokio::spawn(async move {
-        let mut driver = pin!(driver);
-        let result = tokio::select! {
-            result = &mut driver => result,
-            () = going_away.received() => {
-                // The endpoint is dialled again while the calls of this connection go on.
-                end();
-                driver.await
-            }
-        };
-        if let Err(error) = result {
-            tracing::debug!(target: "oxds::subchannel", %error, "connection ended");
-        }
-        // Of a connection that went away, the subchannel ignores the second event.
-        end();
+        // The endpoint is dialled again while the calls of this connection go on.
+        drop(ended.send(Ended {
+            connection: weak,
+            useful,
+        }));
+        driver.await;
     });
     connection
 }
@@ -140,7 +129,7 @@ async fn one_more(
         // gRFC A105: another connection only if all are at MAX_CONCURRENT_STREAMS.
         let full = open.iter().all(|connection| !connection.has_room());
         if full && open.len() < MAX_CONNECTIONS {
-            match connection::dial(shared.address, shared.keepalive, &shared.calls).await {
+            match dial(shared.address, shared.keepalive, &shared.calls).await {
                 Ok(more) => return Some(more),
                 // The subchannel stays ready with the open connections; attempts are a second apart.
                 Err(_) => sleep(SHORT_LIVED).await,

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use oxds_client::transport::{DialError, SendError};
+use oxds_client::transport::DialError;
 
 use super::*;
 use crate::body::RequestBody;
@@ -70,7 +70,7 @@ async fn eventually(condition: impl Fn() -> bool) {
         .expect("the condition holds in the end");
 }
 
-async fn call(connection: &Arc<Connection>) -> Result<(), SendError<RequestBody>> {
+async fn call(connection: &Arc<Connection>) -> Result<(), SendError> {
     let _in_flight = connection.begin();
     let request = http::Request::post("http://test/echo.Echo/Call")
         .body(RequestBody::Whole(bytes::Bytes::new()));
@@ -163,6 +163,55 @@ async fn full_connection_opens_another() {
     endpoint.subchannel().grow();
     endpoint.subchannel().connect();
     eventually(|| backend.connections() == 2).await;
+}
+
+fn streaming_request() -> http::Request<RequestBody> {
+    let body = http_body_util::StreamBody::new(tokio_stream::pending::<
+        Result<http_body::Frame<bytes::Bytes>, tonic::Status>,
+    >());
+    let body = RequestBody::take(tonic::body::Body::new(body)).unwrap();
+    http::Request::post("http://test/echo.Echo/Call")
+        .body(body)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a6_request_on_ended_connection_is_returned() {
+    let backend = EchoBackend::start().await.unwrap();
+    let mut endpoint = Watched::new(backend.address());
+    let connection = endpoint.ready().await.remove(0);
+    backend.kill();
+    eventually(|| !connection.is_open()).await;
+    // Also a streaming request can be sent elsewhere, because nothing of it was sent.
+    let sent = connection.sender().send(streaming_request()).await;
+    assert!(matches!(
+        sent,
+        Err(SendError::Unsent(RequestBody::Stream(_)))
+    ));
+}
+
+#[tokio::test]
+async fn a105_goaway_returns_requests_that_wait() {
+    let backend = EchoBackend::start().await.unwrap();
+    backend.set_max_streams(1);
+    // The first call does not end before the test does.
+    backend.set_delay(Duration::from_secs(600));
+    let mut endpoint = Watched::new(backend.address());
+    let connection = endpoint.ready().await.remove(0);
+    let first = tokio::spawn({
+        let connection = Arc::clone(&connection);
+        async move { call(&connection).await }
+    });
+    eventually(|| backend.calls() == 1).await;
+    let waiting = tokio::spawn({
+        let connection = Arc::clone(&connection);
+        async move { call(&connection).await }
+    });
+    eventually(|| connection.in_flight() == 2).await;
+    backend.drain();
+    assert!(matches!(waiting.await.unwrap(), Err(SendError::Unsent(_))));
+    assert!(!first.is_finished());
+    first.abort();
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod failover;
 mod filters;
 mod foreign;
 mod goaway;
+mod http2;
 mod lifetime;
 mod raw;
 mod retry;

@@ -1,22 +1,23 @@
-//! A backend in bytes: it does with GOAWAY what no HTTP/2 library allows.
+//! A backend in bytes: it does with frames what no HTTP/2 library allows, and shows those of requests.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 const PREFACE: usize = 24;
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const ACK: u8 = 1;
-const END_STREAM: u8 = 1;
+pub(crate) const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
 /// End of a connection.
@@ -26,11 +27,15 @@ pub(crate) struct GoAway {
     last_stream: u32,
     code: u32,
     close: bool,
+    /// Number of pings before a request is answered.
+    pings: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Never,
+    /// Nothing is sent after the SETTINGS.
+    Silent,
     AtOnce,
     OnRequest,
 }
@@ -43,7 +48,21 @@ impl GoAway {
             last_stream: 0,
             code: 0,
             close: false,
+            pings: 0,
         }
+    }
+
+    /// Requests and pings are read, and never answered.
+    pub(crate) fn silent() -> Self {
+        Self {
+            when: When::Silent,
+            ..Self::never()
+        }
+    }
+
+    /// A request is answered only after this number of pings.
+    pub(crate) fn after_pings(self, pings: usize) -> Self {
+        Self { pings, ..self }
     }
 
     /// GOAWAY(NO_ERROR) follows the server's SETTINGS.
@@ -61,7 +80,7 @@ impl GoAway {
             when: When::OnRequest,
             last_stream,
             code,
-            close: false,
+            ..Self::never()
         }
     }
 
@@ -91,6 +110,7 @@ pub(crate) struct RawBackend {
 struct Counts {
     accepted: AtomicUsize,
     requests: AtomicUsize,
+    pings: AtomicUsize,
 }
 
 impl RawBackend {
@@ -127,6 +147,11 @@ impl RawBackend {
     pub(crate) fn requests(&self) -> usize {
         self.counts.requests.load(Ordering::Relaxed)
     }
+
+    /// Number of pings so far.
+    pub(crate) fn pings(&self) -> usize {
+        self.counts.pings.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for RawBackend {
@@ -142,6 +167,8 @@ async fn serve(mut socket: TcpStream, end: GoAway, counts: Arc<Counts>) -> io::R
         socket.write_all(&end.frame()).await?;
     }
     socket.read_exact(&mut [0; PREFACE]).await?;
+    let mut pings = 0;
+    let mut request = None;
     loop {
         let (kind, flags, stream, payload) = read(&mut socket).await?;
         if kind == HEADERS {
@@ -153,15 +180,44 @@ async fn serve(mut socket: TcpStream, end: GoAway, counts: Arc<Counts>) -> io::R
                 }
             }
         }
+        if kind == PING {
+            pings += 1;
+            counts.pings.fetch_add(1, Ordering::Relaxed);
+        }
+        if end.when == When::Silent {
+            continue;
+        }
         match kind {
             SETTINGS if flags & ACK == 0 => {
                 socket.write_all(&frame(SETTINGS, ACK, 0, &[])).await?;
             }
             PING if flags & ACK == 0 => socket.write_all(&frame(PING, ACK, 0, &payload)).await?,
             DATA | HEADERS if flags & END_STREAM != 0 && end.when == When::Never => {
-                socket.write_all(&answer(stream)).await?;
+                request = Some(stream);
             }
             _ => {}
+        }
+        if let Some(stream) = request.take_if(|_| pings >= end.pings) {
+            socket.write_all(&answer(stream)).await?;
+        }
+    }
+}
+
+/// Accepts a connection, answers its first request, and returns the frames of this request: type, flags, payload.
+pub(crate) async fn record_request(listener: TcpListener) -> io::Result<Vec<(u8, u8, Bytes)>> {
+    let (mut socket, _) = listener.accept().await?;
+    socket.write_all(&frame(SETTINGS, 0, 0, &[])).await?;
+    socket.write_all(&frame(SETTINGS, ACK, 0, &[])).await?;
+    socket.read_exact(&mut [0; PREFACE]).await?;
+    let mut frames = Vec::new();
+    loop {
+        let (kind, flags, stream, payload) = read(&mut socket).await?;
+        if stream > 0 {
+            frames.push((kind, flags, payload.into()));
+            if flags & END_STREAM != 0 {
+                socket.write_all(&answer(stream)).await?;
+                return Ok(frames);
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Connects a socket, and performs the handshakes of TLS and HTTP/2.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,10 +12,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::error::{CONNECT_TIMEOUT, DialError, ForeignPreface};
+use super::error::{CONNECT_TIMEOUT, DialError};
 use super::first_of::{first_of, interleaved};
 use super::http::Http;
-use super::inbound::{GoingAway, Inbound, PrefaceError, Settings};
+use super::inbound::{GoingAway, Inbound, ReadActivity, Settings};
+use super::preface::Preface;
 use super::read_first::ReadFirst;
 use super::sender::{Driver, RequestBody, RequestSender};
 use super::socket::Socket;
@@ -68,7 +70,25 @@ pub enum SocketAddresses {
     Unix(PathBuf),
 }
 
-/// Connects in plaintext, and waits for the server's SETTINGS frame.
+/// A connected socket that is ready for a client's HTTP/2 handshake.
+#[derive(Debug)]
+pub struct Opened {
+    /// The socket. It reports a failed write only after all bytes of the server have been read.
+    pub socket: Http2Socket,
+    /// Local and remote address of the socket.
+    pub addresses: SocketAddresses,
+    /// Whether the server has announced the end of the connection.
+    pub going_away: GoingAway,
+    /// Whether bytes have arrived.
+    pub activity: ReadActivity,
+    /// The server's SETTINGS frame, which makes the connection ready.
+    pub preface: Preface,
+}
+
+/// Socket of an HTTP/2 connection, whose inbound frames are watched.
+pub type Http2Socket = Inbound<ReadFirst<Socket>>;
+
+/// Connects in plaintext, and makes the connection with `handshake`, which should wait for the [`Preface`].
 ///
 /// The addresses are tried in order: an attempt starts when the one before it has failed or has taken 250 ms, and has 20 s.
 /// The first one that succeeds is used (RFC 8305, gRFC A61).
@@ -78,11 +98,11 @@ pub enum SocketAddresses {
 ///
 /// # Cancel safety
 /// Dropping the future closes the socket.
-pub async fn dial<B: RequestBody>(
+pub async fn dial<T, F: Future<Output = Result<T, DialError>>>(
     uri: &ServerUri,
-    keepalive: Keepalive,
-) -> Result<(Connected<B>, Driver<B>), DialError> {
-    dial_with(uri, &Insecure, keepalive).await
+    handshake: impl Fn(Opened) -> F,
+) -> Result<T, DialError> {
+    dial_by(uri, &Insecure, handshake).await
 }
 
 /// Connects with these channel credentials, and waits for the server's SETTINGS frame.
@@ -97,11 +117,33 @@ pub async fn dial_with<B: RequestBody>(
     credentials: &dyn ChannelCredentials,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError> {
+    dial_by(uri, credentials, |opened| handshake(opened, keepalive)).await
+}
+
+async fn dial_by<T, F: Future<Output = Result<T, DialError>>>(
+    uri: &ServerUri,
+    credentials: &dyn ChannelCredentials,
+    handshake: impl Fn(Opened) -> F,
+) -> Result<T, DialError> {
+    let handshake = &handshake;
     first_of(resolve(uri.target()).await?, |address| async move {
         let (socket, addresses) = secured(address, uri, credentials, Http::Two).await?;
-        handshake(socket, addresses, keepalive).await
+        handshake(Opened::new(socket, addresses)).await
     })
     .await
+}
+
+impl Opened {
+    fn new(socket: Socket, addresses: SocketAddresses) -> Self {
+        let (socket, settings, going_away) = Inbound::watch(ReadFirst::new(socket));
+        Self {
+            activity: socket.activity(),
+            socket,
+            addresses,
+            going_away,
+            preface: Preface::new(settings),
+        }
+    }
 }
 
 /// Opens a socket with these channel credentials, without an HTTP handshake: for REST polls and other clients.
@@ -161,44 +203,25 @@ async fn resolve(target: &DialTarget) -> Result<Vec<ResolvedAddress>, DialError>
 }
 
 async fn handshake<B: RequestBody>(
-    socket: Socket,
-    addresses: SocketAddresses,
+    opened: Opened,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError> {
     let failed = |error| DialError::Handshake(Arc::new(error));
-    let (socket, mut settings, going_away) = Inbound::watch(ReadFirst::new(socket));
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(keepalive.interval)
         .keep_alive_timeout(keepalive.timeout)
-        .handshake(TokioIo::new(socket))
+        .handshake(TokioIo::new(opened.socket))
         .await
         .map_err(failed)?;
     let (sender, mut driver) = Driver::new(sender, connection);
-    let received = tokio::select! {
-        received = &mut settings => received.ok(),
-        _ = &mut driver => settings.try_recv().ok(),
+    let connected = Connected {
+        sender,
+        settings: opened.preface.received(&mut driver).await?,
+        addresses: opened.addresses,
+        going_away: opened.going_away,
     };
-    match received {
-        Some(Ok(settings)) => {
-            let connected = Connected {
-                sender,
-                settings,
-                addresses,
-                going_away,
-            };
-            Ok((connected, driver))
-        }
-        // This is a TLS error: in TLS 1.3 a server checks the client's certificate after the client's handshake is complete.
-        Some(Err(PrefaceError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(DialError::Security(Arc::new(error)))
-        }
-        Some(Err(PrefaceError::NotHttp2(first))) => {
-            Err(DialError::NotHttp2(ForeignPreface::new(&first)))
-        }
-        // For the user, it matters that the connection ended before SETTINGS, not with which error.
-        Some(Err(PrefaceError::Io(_))) | None => Err(DialError::NoPreface),
-    }
+    Ok((connected, driver))
 }
 
 async fn connect(address: ResolvedAddress) -> io::Result<(Socket, SocketAddresses)> {
@@ -350,7 +373,8 @@ mod tests {
         let peer = Closing::default();
         let state = Arc::clone(&peer.state);
         let addresses = SocketAddresses::Unix(PathBuf::new());
-        let shaken = handshake(Socket::secured(peer), addresses, Keepalive::default()).await;
+        let opened = Opened::new(Socket::secured(peer), addresses);
+        let shaken = handshake(opened, Keepalive::default()).await;
         let (connected, driver) = shaken.unwrap();
         tokio::spawn(driver);
         // Lets the connection write the ACK of the SETTINGS.
@@ -386,7 +410,7 @@ mod tests {
     async fn d3_ended_connection_returns_the_request() {
         let addresses = SocketAddresses::Unix(PathBuf::new());
         let peer = Socket::secured(Closing::default());
-        let shaken = handshake(peer, addresses, Keepalive::default()).await;
+        let shaken = handshake(Opened::new(peer, addresses), Keepalive::default()).await;
         let (connected, driver) = shaken.unwrap();
         // A call that waits keeps no sender: otherwise hyper's queue, and a request in it, would outlive the connection.
         let sender = connected.sender.clone();

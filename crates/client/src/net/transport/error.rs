@@ -1,5 +1,6 @@
 //! Reasons why a connection could not be made.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub enum DialError {
     Security(Arc<io::Error>),
     /// The HTTP/2 handshake failed.
     #[error("HTTP/2 handshake: {0}")]
-    Handshake(Arc<hyper::Error>),
+    Handshake(Arc<dyn Error + Send + Sync>),
 }
 
 /// The first bytes of a peer that does not speak HTTP/2. Its text names the protocol if it is HTTP/1 or TLS.

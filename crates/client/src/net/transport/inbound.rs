@@ -78,18 +78,38 @@ impl GoingAway {
         }
     }
 
-    fn set(&self) {
+    /// Reports the end of the connection as a GOAWAY does: for a client that may not start another request for a reason of
+    /// its own, such as used up stream ids.
+    pub fn set(&self) {
         self.0.received.store(true, Ordering::Relaxed);
         self.0.notify.notify_waiters();
     }
 }
 
+/// Whether bytes have arrived on a connection. Clones share one state.
+#[derive(Clone, Debug, Default)]
+pub struct ReadActivity(Arc<AtomicBool>);
+
+impl ReadActivity {
+    /// Returns whether bytes have arrived since the last call.
+    #[must_use]
+    pub fn take(&self) -> bool {
+        // A load is cheaper than an exchange, and most calls find nothing.
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A socket that reports the server's preface and GOAWAY.
 #[derive(Debug)]
-pub(super) struct Inbound<T> {
+pub struct Inbound<T> {
     io: T,
     state: InboundState,
     going_away: GoingAway,
+    activity: ReadActivity,
 }
 
 #[derive(Debug)]
@@ -135,8 +155,14 @@ impl<T> Inbound<T> {
             io,
             state: InboundState::Preface(PrefaceReader { seen, report }),
             going_away: going_away.clone(),
+            activity: ReadActivity::default(),
         };
         (inbound, settings, going_away)
+    }
+
+    /// Returns the handle that reports whether bytes have arrived.
+    pub(super) fn activity(&self) -> ReadActivity {
+        self.activity.clone()
     }
 
     /// Ends the wait for the preface.
@@ -269,7 +295,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
         }
         match &buf.filled()[before..] {
             [] if buf.remaining() > 0 => self.ended(None),
-            bytes => self.saw(bytes),
+            bytes => {
+                self.saw(bytes);
+                self.activity.set();
+            }
         }
         Poll::Ready(Ok(()))
     }

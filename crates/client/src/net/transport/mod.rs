@@ -2,8 +2,8 @@
 //!
 //! A connection is ready when the server's SETTINGS frame has arrived, not when the socket is open. Its [`Driver`] must be
 //! polled for the connection to make progress, and ends with the connection. [`GoingAway`] reports the server's GOAWAY at
-//! once. This module has no pool and does not
-//! reconnect: the state machines that use it decide about both.
+//! once. [`dial_with`] makes connections of hyper, which queue their requests; a caller of [`dial`] makes the HTTP/2
+//! handshake itself. This module has no pool and does not reconnect: the state machines that use it decide about both.
 
 mod codec;
 mod dial;
@@ -11,6 +11,7 @@ mod error;
 mod first_of;
 mod http;
 mod inbound;
+mod preface;
 mod read_first;
 mod sender;
 mod socket;
@@ -18,9 +19,10 @@ mod uri;
 
 pub use self::http::Http;
 pub use codec::{RequestCodec, RequestEncoder};
-pub use dial::{Connected, Keepalive, SocketAddresses, dial, dial_with, open};
+pub use dial::{Connected, Http2Socket, Keepalive, Opened, SocketAddresses, dial, dial_with, open};
 pub use error::{DialError, ForeignPreface};
-pub use inbound::{GoingAway, Settings};
+pub use inbound::{GoingAway, ReadActivity, Settings};
+pub use preface::Preface;
 pub use sender::{Driver, RequestBody, RequestSender, SendError};
 pub use socket::{SecureStream, Socket};
 pub use uri::{DialTarget, ServerUri};

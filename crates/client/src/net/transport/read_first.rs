@@ -18,9 +18,9 @@ use tokio::time::{Sleep, sleep};
 /// write fail; only a peer that closed one direction of a Unix socket sends no end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// See the module's documentation.
+/// Socket that reports a failed write only after everything that the peer sent has been read.
 #[derive(Debug)]
-pub(super) struct ReadFirst<T> {
+pub struct ReadFirst<T> {
     io: T,
     /// The first failed write. Boxed, because most connections have none.
     failed: Option<Box<FailedWrite>>,

@@ -1,0 +1,61 @@
+//! Connects to an endpoint, and makes the HTTP/2 handshake.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use h2::client::Builder;
+use oxds_client::channelz::CallCounter;
+use oxds_client::transport::{self, DialError, Keepalive, Opened, ServerUri};
+
+use super::connection::Connection;
+use super::driver::ConnectionDriver;
+
+/// Bytes of one response that the endpoint may send before the application reads: 4 MiB, the largest message that gRPC
+/// accepts by default, so that no such message waits for a window update. Over a round trip of 20 ms it allows 200 MB/s.
+const STREAM_WINDOW: u32 = 4 << 20;
+
+/// The same for all responses of a connection: 16 MiB, the largest window that grpc-go's and hyper's estimates of the
+/// bandwidth-delay product reach. It bounds the memory of a connection whose responses are not read.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+
+/// Largest size of the headers and of the trailers of a response: 16 KiB, above which gRPC rejects metadata (gRFC A6,
+/// `GRPC_ARG_ABSOLUTE_MAX_METADATA_SIZE`).
+const MAX_HEADER_LIST: u32 = 16 << 10;
+
+/// Streams that the endpoint may break by protocol errors before the connection is closed.
+const MAX_BROKEN_STREAMS: usize = 1024;
+
+/// Connects and waits for the server's preface.
+///
+/// Cancel-safe: dropping the future closes the socket.
+pub(super) async fn dial(
+    address: SocketAddr,
+    keepalive: Keepalive,
+    calls: &Arc<CallCounter>,
+) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
+    let uri = ServerUri::at(address);
+    transport::dial(&uri, |opened| handshake(opened, keepalive, calls)).await
+}
+
+async fn handshake(
+    opened: Opened,
+    keepalive: Keepalive,
+    calls: &Arc<CallCounter>,
+) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
+    let (sender, h2) = Builder::new()
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(MAX_HEADER_LIST)
+        .max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
+        .enable_push(false)
+        .handshake(opened.socket)
+        .await
+        .map_err(|error| DialError::Handshake(Arc::new(error)))?;
+    let going_away = opened.going_away;
+    let mut driver = ConnectionDriver::new(h2, going_away.clone(), opened.activity, keepalive);
+    let settings = opened.preface.received(&mut driver).await?;
+    let connection = Connection::new(sender, settings, opened.addresses, going_away, calls);
+    let connection = Arc::new(connection);
+    driver.attach(&connection);
+    Ok((connection, driver))
+}
