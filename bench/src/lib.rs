@@ -6,7 +6,7 @@
 //!
 //! | scenario | module |
 //! |---|---|
-//! | R-1, R-2, R-9, R-10: cost and latency of RPCs | `rpc` |
+//! | R-1, R-2, R-9 … R-11: cost and latency of RPCs | `rpc` |
 //! | R-5 … R-7: start-up, a control plane that dies, memory of a client | `control` |
 //! | P-1 … P-13: changes pushed to clients | `push` |
 //! | F-1: time until a folder of YAML is served | `load` |
@@ -62,7 +62,7 @@ pub fn main(live_heap: LiveHeap) -> ExitCode {
 type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
 
 const SCENARIOS: &[(&[&str], Scenario)] = &[
-    (&["R-1", "R-2", "R-9", "R-10"], rpc::run),
+    (&["R-1", "R-2", "R-9", "R-10", "R-11"], rpc::run),
     (&["R-5"], control::startup),
     (&["R-6"], control::failover),
     (&["R-7"], control::held),

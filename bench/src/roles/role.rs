@@ -50,7 +50,7 @@ pub(crate) enum Role {
         holding: Holding,
         control_plane: String,
     },
-    /// A client that measures one variant of.
+    /// A client that measures one variant of.
     Client {
         variant: Variant,
         traffic: Traffic,
@@ -61,7 +61,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
+    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
     /// them, and their backends the other one.
     pub(super) fn processors(&self) -> Processors {
         match self {

@@ -1,4 +1,5 @@
-//! cost of an RPC over four backends: small unary calls, 4 MiB messages, and 1,000 streams.
+//! cost of an RPC over four backends: small unary calls, 4 MiB messages, also 20 ms away, and
+//! 1,000 streams.
 //!
 //! Every variant drives the same `tonic::client::Grpc` with the same codec and the same backends, in a process of its
 //! own, so that only the channel below it differs: oxds, tonic-xds, tonic's `Channel::balance_list`, and bare round
@@ -9,6 +10,7 @@ pub(crate) mod bare_h2;
 pub(crate) mod bytes_codec;
 pub(crate) mod callee;
 pub(crate) mod client;
+mod far;
 mod traffic;
 pub(crate) mod variant;
 
@@ -33,28 +35,34 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         .iter()
         .map(|part| part.hello().to_owned())
         .collect();
-    let folder = service_folder(&addresses).map_err(|error| format!("service folder: {error}"))?;
-    let control = Part::start(&Role::ControlPlane {
-        folder: folder.path().to_owned(),
-    })?;
     let (rounds, length) = match plan.smoke {
         true => (1, Duration::from_millis(300)),
         false => (5, Duration::from_secs(3)),
     };
-    let measure = |variant, traffic| {
-        Part::start(&Role::Client {
-            variant,
-            traffic,
-            millis: length.as_millis() as u64,
-            control_plane: control.hello().to_owned(),
-            backends: addresses.clone(),
-        })?
-        .finish::<Measured>()
-    };
-    for scenario in SCENARIOS {
-        if plan.wants(scenario.id) {
-            compare(scenario, rounds, &measure, table)?;
-        }
+    for scenario in SCENARIOS.iter().filter(|one| plan.wants(one.id)) {
+        let backends = match scenario.far {
+            true => addresses
+                .iter()
+                .map(|one| far::link(one))
+                .collect::<Result<_, _>>()?,
+            false => addresses.clone(),
+        };
+        let folder =
+            service_folder(&backends).map_err(|error| format!("service folder: {error}"))?;
+        let control = Part::start(&Role::ControlPlane {
+            folder: folder.path().to_owned(),
+        })?;
+        let measure = |variant| {
+            Part::start(&Role::Client {
+                variant,
+                traffic: scenario.traffic,
+                millis: length.as_millis() as u64,
+                control_plane: control.hello().to_owned(),
+                backends: backends.clone(),
+            })?
+            .finish::<Measured>()
+        };
+        compare(scenario, rounds, &measure, table)?;
     }
     Ok(())
 }
@@ -63,6 +71,8 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 struct Scenario {
     id: &'static str,
     traffic: Traffic,
+    /// Whether the backends are 20 ms away.
+    far: bool,
     rows: &'static [Figure],
 }
 
@@ -93,6 +103,7 @@ const SCENARIOS: &[Scenario] = &[
             in_flight: 32,
             bytes: 100,
         },
+        far: false,
         rows: &[
             Figure {
                 what: "CPU per RPC, 32 in flight (us)",
@@ -116,6 +127,7 @@ const SCENARIOS: &[Scenario] = &[
             in_flight: 1,
             bytes: 100,
         },
+        far: false,
         rows: &[Figure {
             what: "median latency, 1 in flight (us)",
             of: p50,
@@ -132,6 +144,7 @@ const SCENARIOS: &[Scenario] = &[
             in_flight: 1,
             bytes: 4 << 20,
         },
+        far: false,
         rows: &[
             Figure {
                 what: "wall time per echoed 4 MiB message (us)",
@@ -151,6 +164,7 @@ const SCENARIOS: &[Scenario] = &[
             streams: 1000,
             bytes: 1 << 10,
         },
+        far: false,
         rows: &[
             Figure {
                 what: "wall time per message, 1,000 streams (us)",
@@ -164,18 +178,31 @@ const SCENARIOS: &[Scenario] = &[
             },
         ],
     },
+    Scenario {
+        id: "R-11",
+        traffic: Traffic::Unary {
+            in_flight: 1,
+            bytes: 4 << 20,
+        },
+        far: true,
+        rows: &[Figure {
+            what: "median time of a 4 MiB echo, 20 ms away (us)",
+            of: p50,
+            targets: &[(Variant::Hyper, 1.0)],
+        }],
+    },
 ];
 
 fn compare(
     scenario: &Scenario,
     rounds: usize,
-    measure: &dyn Fn(Variant, Traffic) -> Result<Measured, String>,
+    measure: &dyn Fn(Variant) -> Result<Measured, String>,
     table: &mut Table,
 ) -> Result<(), String> {
     let mut results: Vec<Vec<Measured>> = vec![Vec::new(); Variant::ALL.len()];
     for _ in 0..rounds {
         for (variant, measured) in Variant::ALL.iter().zip(&mut results) {
-            measured.push(measure(*variant, scenario.traffic)?);
+            measured.push(measure(*variant)?);
         }
     }
     for figure in scenario.rows {
