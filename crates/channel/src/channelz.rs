@@ -33,8 +33,8 @@ impl channelz::ChannelEntry for ChannelShared {
         for cluster in &table.clusters {
             let picker = cluster.picker();
             let entries = picker.endpoints.iter();
-            for subchannel in entries.filter_map(EndpointEntry::subchannel) {
-                let subchannel = Arc::clone(subchannel) as Arc<dyn channelz::SubchannelEntry>;
+            for subchannel in entries.flat_map(EndpointEntry::subchannels) {
+                let subchannel = subchannel as Arc<dyn channelz::SubchannelEntry>;
                 found.insert(subchannel.id(), subchannel);
             }
         }

@@ -1,16 +1,18 @@
 //! An endpoint of an assignment: its identity, its connections, and its entry in the status.
 //!
-//! The children of a policy, which are endpoints that connect as one, share a [`ChildCell`]: the driver writes it, picks and the
-//! status read it. So an endpoint that gets one more connection changes no picker.
+//! The children of a policy, which are addresses of which one is connected at a time, have a [`ChildCell`] each: the driver
+//! writes it, picks and the status read it. So an endpoint that gets one more connection changes no picker.
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use oxds_client::load::LocalityLoad;
 use smallvec::SmallVec;
 
+use crate::guard::AttemptObserver;
 use crate::subchannel::{Connection, Connections, Subchannel};
 
 /// The endpoint that served an RPC, with its cluster, locality and priority.
@@ -26,7 +28,7 @@ pub struct Picked {
     pub locality: Arc<str>,
     /// The locality's priority; 0 is the highest.
     pub priority: usize,
-    /// Address and port of the endpoint.
+    /// Address and port of the endpoint; the one that is connected, if it has several.
     pub address: SocketAddr,
 }
 
@@ -36,18 +38,22 @@ impl fmt::Display for Picked {
     }
 }
 
-/// Connections of a policy's child. It stays the same while the child has the same address, whatever its priority.
-#[derive(Debug, Default)]
+/// Connections of a policy's child. It stays the same while the child has the same addresses, whatever its priority.
+#[derive(Debug)]
 pub(crate) struct ChildCell {
-    /// Set when the child connects for the first time.
-    subchannel: OnceLock<Arc<Subchannel>>,
     /// `None` while the child is not ready.
     ready: ArcSwapOption<ReadyChild>,
+    /// An RPC waits for the child, which is idle, and the driver knows it.
+    is_wanted: AtomicBool,
+    /// Subchannels of the addresses, in their order, for the status; `None` for those that are not in use.
+    subchannels: Mutex<SmallVec<[Option<Arc<Subchannel>>; 1]>>,
 }
 
 /// The connections of a child that is ready.
 #[derive(Debug)]
 pub(crate) struct ReadyChild {
+    /// Index of the address in the child.
+    pub(crate) address: usize,
     pub(crate) subchannel: Arc<Subchannel>,
     pub(crate) connections: Connections,
 }
@@ -56,12 +62,15 @@ pub(crate) struct ReadyChild {
 #[derive(Debug)]
 pub(crate) struct PickChild {
     pub(crate) cell: Arc<ChildCell>,
-    pub(crate) endpoints: SmallVec<[PriorityEndpoint; 1]>,
+    /// Addresses, in the order in which they are tried.
+    pub(crate) addresses: SmallVec<[PickAddress; 1]>,
+    /// Observer of its attempts, if the policy needs one.
+    pub(crate) observer: Option<Arc<dyn AttemptObserver>>,
 }
 
-/// An endpoint of a priority.
+/// An address of a child.
 #[derive(Clone, Debug)]
-pub(crate) struct PriorityEndpoint {
+pub(crate) struct PickAddress {
     pub(crate) picked: Arc<Picked>,
     /// The load of its locality, if the cluster reports load.
     pub(crate) load: Option<LocalityLoad>,
@@ -71,21 +80,37 @@ pub(crate) struct PriorityEndpoint {
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointEntry {
     pub(crate) picked: Arc<Picked>,
-    pub(crate) cell: Option<Arc<ChildCell>>,
+    /// The child to which it belongs, and the indexes of its addresses there.
+    pub(crate) child: Option<(Arc<ChildCell>, SmallVec<[u32; 2]>)>,
 }
 
 impl ChildCell {
-    /// Returns the subchannel, or makes it with `create`.
-    pub(crate) fn subchannel_or(
-        &self,
-        create: impl FnOnce() -> Arc<Subchannel>,
-    ) -> &Arc<Subchannel> {
-        self.subchannel.get_or_init(create)
+    /// Returns the cell of a child with this number of addresses, which is idle.
+    pub(crate) fn new(addresses: usize) -> Self {
+        Self {
+            ready: ArcSwapOption::empty(),
+            is_wanted: AtomicBool::new(false),
+            subchannels: Mutex::new(SmallVec::from_elem(None, addresses)),
+        }
     }
 
-    /// Returns the subchannel, if the child has connected.
-    pub(crate) fn subchannel(&self) -> Option<&Arc<Subchannel>> {
-        self.subchannel.get()
+    /// Sets the subchannel of an address.
+    pub(crate) fn set_subchannel(&self, address: usize, subchannel: Option<&Arc<Subchannel>>) {
+        let mut all = self
+            .subchannels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = all.get_mut(address) {
+            *slot = subchannel.cloned();
+        }
+    }
+
+    fn subchannel(&self, address: usize) -> Option<Arc<Subchannel>> {
+        let all = self
+            .subchannels
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.get(address)?.clone()
     }
 
     /// Replaces the connections; `None` for a child that is not ready.
@@ -96,6 +121,16 @@ impl ChildCell {
     /// Returns the connections, if the child is ready.
     pub(crate) fn ready(&self) -> arc_swap::Guard<Option<Arc<ReadyChild>>> {
         self.ready.load()
+    }
+
+    /// Records that an RPC waits for the child. Returns whether the driver must be notified.
+    pub(crate) fn want(&self) -> bool {
+        !self.is_wanted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Records that the driver has connected the child.
+    pub(crate) fn clear_wanted(&self) {
+        self.is_wanted.store(false, Ordering::Relaxed);
     }
 
     /// Returns the number of RPCs under way on the open connections.
@@ -125,8 +160,14 @@ impl ReadyChild {
 }
 
 impl EndpointEntry {
-    /// Returns the subchannel, if the endpoint has connected.
-    pub(crate) fn subchannel(&self) -> Option<&Arc<Subchannel>> {
-        self.cell.as_ref()?.subchannel()
+    /// Returns the subchannels of its addresses that are in use.
+    pub(crate) fn subchannels(&self) -> impl Iterator<Item = Arc<Subchannel>> {
+        let child = self.child.iter();
+        let addresses = child.flat_map(|(cell, addresses)| {
+            addresses
+                .iter()
+                .map(move |address| (cell, *address as usize))
+        });
+        addresses.filter_map(|(cell, address)| cell.subchannel(address))
     }
 }

@@ -21,9 +21,9 @@ use crate::subchannel::InFlight;
 pub(crate) const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("grpc-status");
 
 /// End of an attempt, as load-balancing policies see it.
-#[expect(dead_code, reason = "round robin does not count attempts")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttemptEnd<'a> {
+    #[expect(dead_code, reason = "weighted round robin reads the trailers only")]
     pub(crate) outcome: CallOutcome,
     /// Trailers of the endpoint, or its headers if the response has only these; `None` if the attempt broke or was cancelled.
     pub(crate) trailers: Option<&'a HeaderMap>,
@@ -73,7 +73,6 @@ impl AttemptGuard {
     }
 
     /// Adds an observer.
-    #[expect(dead_code, reason = "round robin does not count attempts")]
     pub(crate) fn with_observer(mut self, observer: Option<Arc<dyn AttemptObserver>>) -> Self {
         self.observer = observer;
         self

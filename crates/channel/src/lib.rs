@@ -62,20 +62,22 @@
 //!
 //! | feature | status |
 //! |---|---|
-//! | clusters: `type: EDS` with `lb_policy: ROUND_ROBIN` | yes |
+//! | clusters: `type: EDS` | yes |
+//! | policies: round robin, pick first, ring hash, least request, client-side weighted round robin, random subsetting | yes |
+//! | endpoints with several addresses (Happy Eyeballs) | yes |
 //! | clusters: `LOGICAL_DNS`, aggregate clusters (gRFC A37) | not yet |
 //! | routes by path, prefix, regular expression, headers, fraction; weighted clusters | yes |
-//! | priorities with failover, weighted localities, drops, health, round robin | yes |
+//! | priorities with failover, weighted localities, drops, health | yes |
 //! | deadlines, `max_stream_duration`, wait-for-ready ([`WaitForReady`]) | yes |
 //! | keepalive, backoff, GOAWAY, more connections at `MAX_CONCURRENT_STREAMS` | yes |
 //! | connections shared by channels ([`Pool`]) | yes |
 //! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
 //! | load reports: calls by locality, drops by category, backend metrics (ORCA) | yes |
 //! | retries by policy, hedging, circuit breaking, outlier detection | not yet |
-//! | ring hash, least request, weighted round robin, TLS, fault injection | not yet |
+//! | TLS, fault injection | not yet |
 //!
 //! A cluster of another type (`LOGICAL_DNS`, `STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, a custom `cluster_type`) or with
-//! another `lb_policy` is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
+//! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
 //! the same text; a valid version of it that came before stays in use.
 //!
 //! The crate is not a proxy and does not speak HTTP/1. Of tonic it uses the body and the status, not the

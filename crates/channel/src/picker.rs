@@ -5,17 +5,20 @@
 //! Only counters and connections change in a picker, so a pick is a few atomic operations: no lock, no
 //! allocation. The choice itself is made by [`oxds_core::lb::policy`].
 
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use oxds_client::load;
 use oxds_client::load::LocalityLoad;
-use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyPicker};
+use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyConfig, PolicyPicker};
 use oxds_core::lb::{Connectivity, dropped};
 use oxds_core::resource::Assignment;
+use tokio::sync::mpsc::UnboundedSender;
 use tonic::Status;
 
-use crate::endpoint::{EndpointEntry, PickChild, Picked};
+use crate::endpoint::{ChildCell, EndpointEntry, PickChild, Picked};
 use crate::guard::AttemptGuard;
 use crate::limits::RequestLimit;
 use crate::random::random;
@@ -43,6 +46,9 @@ pub(crate) struct Picker {
     pub(crate) state: PickerState,
     /// The active priority, for the status.
     pub(crate) priority: Option<usize>,
+    /// The policy and the size of its hash ring, for the status.
+    pub(crate) policy: Option<PolicyConfig>,
+    pub(crate) ring_size: Option<usize>,
     /// Every endpoint of the assignment, for the status and channelz.
     pub(crate) endpoints: Arc<[EndpointEntry]>,
 }
@@ -71,6 +77,23 @@ pub(crate) struct ActivePicker {
     pub(crate) children: Arc<[PickChild]>,
     /// Status of RPCs that the policy fails.
     pub(crate) failure: Option<Status>,
+    pub(crate) wanted: WantedSender,
+}
+
+/// An idle endpoint that RPCs wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    /// Token of the cluster's driver.
+    pub(crate) token: u64,
+    /// First address of the endpoint.
+    pub(crate) address: SocketAddr,
+}
+
+/// Sender of [`Wanted`] endpoints to the driver of one cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct WantedSender {
+    token: u64,
+    wanted: UnboundedSender<Wanted>,
 }
 
 /// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue, fail or drop.
@@ -163,6 +186,8 @@ impl Picker {
             limit: None,
             state,
             priority: None,
+            policy: None,
+            ring_size: None,
             endpoints: Arc::default(),
         }
     }
@@ -174,6 +199,19 @@ impl Picker {
             PickerState::Active(active) => active.state,
             PickerState::Failed(_) => Connectivity::TransientFailure,
         }
+    }
+
+    /// Returns the weights of the children that are picked by weight, by the address of their cells.
+    pub(crate) fn weights(&self) -> HashMap<*const ChildCell, u16> {
+        let PickerState::Active(active) = &self.state else {
+            return HashMap::new();
+        };
+        let weights = active.policy.weights().into_iter();
+        let by_cell = weights.filter_map(|(child, weight)| {
+            let child = active.children.get(child)?;
+            Some((Arc::as_ptr(&child.cell), weight))
+        });
+        by_cell.collect()
     }
 
     /// Returns the status with which all RPCs to the cluster fail, if they do.
@@ -198,7 +236,13 @@ impl ActivePicker {
                         return PickResult::Complete(picked);
                     }
                 }
-                Pick::Connect(_) | Pick::Queue => return PickResult::Queue,
+                Pick::Connect(child) => {
+                    if let Some(child) = self.children.get(child) {
+                        self.wanted.send(child);
+                    }
+                    return PickResult::Queue;
+                }
+                Pick::Queue => return PickResult::Queue,
                 Pick::Fail => return PickResult::Fail(self.status()),
             }
         }
@@ -218,16 +262,36 @@ impl Children for ActivePicker {
     }
 }
 
+impl WantedSender {
+    pub(crate) fn new(token: u64, wanted: UnboundedSender<Wanted>) -> Self {
+        Self { token, wanted }
+    }
+
+    /// Asks the driver to connect a child, once until it is connecting.
+    fn send(&self, child: &PickChild) {
+        let Some(first) = child.addresses.first() else {
+            return;
+        };
+        if child.cell.want() {
+            let (token, address) = (self.token, first.picked.address);
+            // Without a driver there is no channel any more, and nobody who waits.
+            let _ = self.wanted.send(Wanted { token, address });
+        }
+    }
+}
+
 impl PickChild {
     fn pick(&self) -> Option<PickedConnection> {
         let ready = self.cell.ready();
-        let connection = ready.as_ref()?.connection()?;
-        let endpoint = self.endpoints.first()?;
+        let ready = ready.as_ref()?;
+        let connection = ready.connection()?;
+        let address = self.addresses.get(ready.address)?;
         Some(PickedConnection {
             sender: connection.sender(),
             guard: AttemptGuard::new(connection.begin())
-                .with_load(endpoint.load.as_ref().map(LocalityLoad::begin)),
-            picked: Arc::clone(&endpoint.picked),
+                .with_load(address.load.as_ref().map(LocalityLoad::begin))
+                .with_observer(self.observer.clone()),
+            picked: Arc::clone(&address.picked),
         })
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct CallState {
     cluster: Option<Arc<ClusterHandle>>,
     /// Hash of the request by the hash policies of its route.
     hash: Option<u64>,
+    /// Hash for policies if the route gives none (gRFC A42).
+    random_hash: u64,
     /// The route's limit on the duration of the RPC.
     pub(crate) limit: Option<Duration>,
     /// The route's retry policy.
@@ -205,6 +207,7 @@ impl CallState {
             path: request.uri().path(),
             headers: &headers,
             hash: self.hash,
+            random_hash: self.random_hash,
         };
         match cluster.pick(&pick) {
             PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
@@ -229,6 +232,7 @@ impl CallState {
             wait_for_ready,
             cluster: None,
             hash: None,
+            random_hash: random(),
             limit: None,
             retry: None,
             filters: None,

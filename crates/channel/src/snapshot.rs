@@ -33,6 +33,10 @@ pub struct ClusterStatus {
     pub name: Arc<str>,
     /// Connectivity of the active priority.
     pub connectivity: Connectivity,
+    /// Load-balancing policy, such as `wrr_locality(round_robin)`; `None` without a configuration.
+    pub policy: Option<String>,
+    /// Number of entries of the hash ring of the active priority, if the policy has one (gRFC A42).
+    pub ring_size: Option<usize>,
     /// The active priority; `None` before the first is chosen.
     pub priority: Option<usize>,
     /// The message that RPCs to the cluster fail with, if they fail.
@@ -53,6 +57,9 @@ pub struct EndpointStatus {
     pub connections: usize,
     /// RPCs under way on these connections, including those of other channels of the pool.
     pub in_flight: u32,
+    /// Weight among the endpoints of the active priority, if the policy makes weights of the load that backends report (gRFC
+    /// A58). The largest is 65,535. `None` while too few weights are known.
+    pub weight: Option<u16>,
     /// The last connection error, while the endpoint is in transient failure.
     pub error: Option<String>,
 }
@@ -84,35 +91,49 @@ impl ChannelStatus {
 impl ClusterStatus {
     fn of(cluster: &ClusterHandle) -> Self {
         let picker = cluster.picker();
+        let weights = picker.weights();
+        let endpoint = |entry: &EndpointEntry| {
+            let cell = entry.child.as_ref().map(|(cell, _)| Arc::as_ptr(cell));
+            let weight = cell.and_then(|cell| weights.get(&cell).copied());
+            EndpointStatus::of(entry, weight)
+        };
         Self {
             name: Arc::clone(&cluster.name),
             connectivity: picker.connectivity(),
+            policy: picker.policy.as_ref().map(ToString::to_string),
+            ring_size: picker.ring_size,
             priority: picker.priority,
             error: picker.failure().map(|status| status.message().to_owned()),
-            endpoints: picker.endpoints.iter().map(EndpointStatus::of).collect(),
+            endpoints: picker.endpoints.iter().map(endpoint).collect(),
         }
     }
 }
 
 impl EndpointStatus {
-    fn of(entry: &EndpointEntry) -> Self {
-        let state = entry
-            .subchannel()
-            .map_or(SubchannelState::Idle, |subchannel| subchannel.state());
+    fn of(entry: &EndpointEntry, weight: Option<u16>) -> Self {
         let mut status = Self {
             endpoint: Arc::clone(&entry.picked),
-            connectivity: state.connectivity(),
+            connectivity: Connectivity::Idle,
             connections: 0,
             in_flight: 0,
+            weight,
             error: None,
         };
-        match state {
-            SubchannelState::Idle | SubchannelState::Connecting => {}
-            SubchannelState::Ready(connections) => {
-                status.connections = connections.len();
-                status.in_flight = connections.iter().map(|c| c.in_flight()).sum();
+        let mut states = Vec::new();
+        for subchannel in entry.subchannels() {
+            let state = subchannel.state();
+            states.push(state.connectivity());
+            match state {
+                SubchannelState::Idle | SubchannelState::Connecting => {}
+                SubchannelState::Ready(connections) => {
+                    status.connections += connections.len();
+                    status.in_flight += connections.iter().map(|c| c.in_flight()).sum::<u32>();
+                }
+                SubchannelState::TransientFailure(error) => status.error = Some(error.to_string()),
             }
-            SubchannelState::TransientFailure(error) => status.error = Some(error.to_string()),
+        }
+        if !states.is_empty() {
+            status.connectivity = Connectivity::of_children(states);
         }
         status
     }

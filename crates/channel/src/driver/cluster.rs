@@ -9,15 +9,18 @@ use oxds_core::ads::WatchError;
 use oxds_core::lb::policy::PolicyConfig;
 use oxds_core::lb::{ActivePriority, Connectivity, Priorities};
 use oxds_core::resolve::{ClusterConfig, LeafCluster};
-use oxds_core::resource::{Assignment, Locality as LocalityConfig};
+use oxds_core::resource::{Assignment, Endpoint, Locality as LocalityConfig};
 use oxds_core::time::Instant;
+use smallvec::SmallVec;
 use tonic::{Code, Status};
 
-use super::level::PriorityLevel;
-use super::members::Members;
-use crate::endpoint::{EndpointEntry, Picked, PriorityEndpoint};
+use super::epoch::Epoch;
+use super::level::{LevelContext, PriorityLevel};
+use super::members::{ChildPlace, Members};
+use crate::endpoint::{EndpointEntry, PickAddress, Picked};
 use crate::limits::RequestLimit;
-use crate::picker::{ActivePicker, ClusterHandle, DropCounts, Picker, PickerState};
+use crate::picker::{ActivePicker, ClusterHandle, DropCounts, Picker, PickerState, WantedSender};
+use crate::random::random;
 use crate::status;
 
 /// A cluster's part of a configuration, or the error of that cluster alone.
@@ -27,6 +30,8 @@ type ClusterResult = Result<Arc<ClusterConfig>, WatchError>;
 /// [`update_picker`](Self::update_picker); call it again at [`poll_timeout`](Self::poll_timeout).
 pub(super) struct ClusterDriver {
     handle: Arc<ClusterHandle>,
+    wanted: WantedSender,
+    context: LevelContext,
     config: Option<ClusterResult>,
     /// Load counters, if the cluster reports load.
     load: Option<ClusterLoad>,
@@ -51,8 +56,19 @@ pub(super) struct ClusterDriver {
 }
 
 impl ClusterDriver {
-    pub(super) fn new(name: Arc<str>, members: Members) -> Self {
+    /// `wanted` tells the driver which idle endpoints RPCs wait for.
+    pub(super) fn new(
+        name: Arc<str>,
+        members: Members,
+        wanted: WantedSender,
+        epoch: Epoch,
+    ) -> Self {
         Self {
+            wanted,
+            context: LevelContext {
+                seed: random(),
+                epoch,
+            },
             handle: Arc::new(ClusterHandle::new(name)),
             config: None,
             load: None,
@@ -106,7 +122,7 @@ impl ClusterDriver {
         let tried = std::mem::take(&mut self.connected);
         for (priority, old) in continued.iter().enumerate() {
             if old.is_some_and(|old| old < tried) {
-                self.connect(priority);
+                self.connect(now, priority);
                 self.report(now, priority);
             }
         }
@@ -115,11 +131,21 @@ impl ClusterDriver {
     }
 
     /// Handles a changed connectivity of an endpoint.
-    pub(super) fn refresh(&mut self, address: SocketAddr) {
+    pub(super) fn refresh(&mut self, now: Instant, address: SocketAddr) {
         // The member may be removed before its change is read.
-        let Some((place, state)) = self.members.refresh(address) else {
-            return;
-        };
+        if let Some((place, state)) = self.members.refresh(now, address) {
+            self.set_state(place, state);
+        }
+    }
+
+    /// Connects the idle endpoint that an RPC waits for.
+    pub(super) fn connect_wanted(&mut self, now: Instant, address: SocketAddr) {
+        if let Some((place, state)) = self.members.connect(now, address) {
+            self.set_state(place, state);
+        }
+    }
+
+    fn set_state(&mut self, place: ChildPlace, state: Connectivity) {
         if let Some(level) = self.levels.get_mut(place.priority) {
             level.set_state(place.child, state);
         }
@@ -133,20 +159,26 @@ impl ClusterDriver {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.failover
+        let levels = self.levels.iter().filter_map(PriorityLevel::poll_timeout);
+        let others = self.failover.into_iter().chain(self.members.poll_timeout());
+        levels.chain(others).min()
     }
 
     /// Chooses the priority and puts a new picker into use if necessary. Returns false if nothing changed since the
     /// last call.
     pub(super) fn update_picker(&mut self, now: Instant) -> bool {
-        let timed_out = self.failover.is_some_and(|at| at <= now);
+        let timed_out = self.poll_timeout().is_some_and(|at| at <= now);
         if !std::mem::take(&mut self.changed) && !timed_out {
             return false;
         }
+        for (place, state) in self.members.handle_timeout(now) {
+            self.set_state(place, state);
+        }
         for priority in 0..self.connected {
-            self.is_outdated |= self.levels[priority].update();
+            self.is_outdated |= self.levels[priority].update(now, &mut self.members);
             self.report(now, priority);
         }
+        self.changed = false;
         let active = self.active;
         self.choose_priority(now);
         self.failover = self.priorities.poll_timeout(now);
@@ -159,6 +191,8 @@ impl ClusterDriver {
                 limit: self.limit.clone(),
                 state: self.picker_state(),
                 priority: self.active.map(|active| active.priority),
+                policy: self.leaf().map(|leaf| leaf.cluster.policy.clone()),
+                ring_size: self.ring_size(),
                 endpoints,
             });
         }
@@ -173,7 +207,7 @@ impl ClusterDriver {
             // gRFC A56: a priority is created only when it is needed (C-240). One that is tried for the
             // first time may be connected already, by another channel: choose again with its state.
             for priority in self.connected..tried {
-                self.connect(priority);
+                self.connect(now, priority);
                 self.report(now, priority);
             }
             let is_final = tried <= self.connected;
@@ -189,15 +223,15 @@ impl ClusterDriver {
         if self.connected != before || self.entries.is_none() {
             let levels = self.levels.iter();
             let wanted: HashSet<_> = levels.flat_map(PriorityLevel::members).collect();
-            self.members.retain(|address| wanted.contains(&address));
+            self.members.retain(&wanted);
             self.entries = None;
             self.is_outdated = true;
         }
     }
 
     /// Makes the children of a priority members, which connects them if the policy does so.
-    fn connect(&mut self, priority: usize) {
-        self.levels[priority].connect(priority, &mut self.members);
+    fn connect(&mut self, now: Instant, priority: usize) {
+        self.levels[priority].connect(now, priority, &mut self.members);
         self.entries = None;
     }
 
@@ -206,6 +240,11 @@ impl ClusterDriver {
         if let Some(state) = self.levels[priority].state() {
             self.priorities.handle_state(now, priority, state);
         }
+    }
+
+    /// Returns the size of the hash ring of the active priority.
+    fn ring_size(&self) -> Option<usize> {
+        self.levels.get(self.active?.priority)?.policy().ring_size()
     }
 
     fn picker_state(&self) -> PickerState {
@@ -224,12 +263,15 @@ impl ClusterDriver {
     fn active_picker(&self, active: ActivePriority) -> Option<ActivePicker> {
         let level = self.levels.get(active.priority)?;
         let (policy, children) = level.picker()?;
-        let is_failed = active.state == Connectivity::TransientFailure;
+        // A ring hash fails RPCs by their hash, also while others are ready.
+        let fails =
+            active.state == Connectivity::TransientFailure || level.policy().ring_size().is_some();
         Some(ActivePicker {
             state: active.state,
             policy,
             children,
-            failure: is_failed.then(|| self.failure(&self.with_note(&self.failure_text(level)))),
+            failure: fails.then(|| self.failure(&self.with_note(&self.failure_text(level)))),
+            wanted: self.wanted.clone(),
         })
     }
 
@@ -241,8 +283,8 @@ impl ClusterDriver {
 
     /// Returns the error text of a failed priority, with the error of its last endpoint.
     fn failure_text(&self, level: &PriorityLevel) -> String {
-        let mut errors = level.failed().filter_map(|address| {
-            let error = self.members.error(address)?;
+        let mut errors = level.failed().filter_map(|id| {
+            let (address, error) = self.members.error(id)?;
             Some(format!("{address}: {error}"))
         });
         // gRFC A27, A61: the status of a failed pick carries the last connection error (C-247).
@@ -285,27 +327,35 @@ impl ClusterDriver {
         let level = |(priority, localities): (usize, &Vec<LocalityConfig>)| {
             let endpoints = localities.iter();
             let endpoints = endpoints.flat_map(|locality| self.endpoints(priority, locality));
-            PriorityLevel::new(policy, localities, endpoints.collect())
+            PriorityLevel::new(policy, localities, endpoints.collect(), self.context)
         };
         levels.map(level).collect()
     }
 
-    /// Returns the endpoints of a locality.
-    fn endpoints(&self, priority: usize, locality: &LocalityConfig) -> Vec<PriorityEndpoint> {
+    /// Returns the endpoints of a locality, each with its addresses.
+    fn endpoints(
+        &self,
+        priority: usize,
+        locality: &LocalityConfig,
+    ) -> Vec<SmallVec<[PickAddress; 1]>> {
         let cluster = &self.handle.name;
         let name: Arc<str> = locality.id.to_string().into();
         let load = self.load.as_ref().map(|load| load.locality(&locality.id));
-        let endpoint = |address| PriorityEndpoint {
+        let pick_address = |address: &SocketAddr| PickAddress {
             picked: Arc::new(Picked {
                 cluster: Arc::clone(cluster),
                 locality: Arc::clone(&name),
                 priority,
-                address,
+                address: *address,
             }),
             load: load.clone(),
         };
         let endpoints = locality.endpoints.iter();
-        endpoints.map(|each| endpoint(each.address)).collect()
+        let addresses = |endpoint: &Endpoint| {
+            let all = std::iter::once(&endpoint.address).chain(&endpoint.additional_addresses);
+            all.map(pick_address).collect()
+        };
+        endpoints.map(addresses).collect()
     }
 
     fn endpoint_entries(&mut self) -> Arc<[EndpointEntry]> {

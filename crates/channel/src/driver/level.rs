@@ -1,32 +1,53 @@
 //! One priority of a cluster: its policy, and the states of the policy's children.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use oxds_core::lb::Connectivity;
-use oxds_core::lb::policy::{Policy, PolicyConfig, PolicyEndpoint, PolicyLocality, PolicyPicker};
+use oxds_core::lb::policy::{
+    EndpointWeight, Policy, PolicyChild, PolicyConfig, PolicyEndpoint, PolicyInput, PolicyLocality,
+    PolicyPicker,
+};
 use oxds_core::resource::Locality;
+use oxds_core::time::Instant;
+use smallvec::SmallVec;
 
+use super::epoch::Epoch;
 use super::members::{ChildPlace, Members};
-use crate::endpoint::{ChildCell, EndpointEntry, PickChild, PriorityEndpoint};
+use super::weights::WeightObserver;
+use crate::endpoint::{EndpointEntry, PickAddress, PickChild};
+use crate::guard::AttemptObserver;
 use crate::random::random;
+
+/// Values that the priorities of a cluster share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LevelContext {
+    /// Random number of the cluster in this channel.
+    pub(super) seed: u64,
+    pub(super) epoch: Epoch,
+}
 
 /// A priority of the assignment.
 pub(super) struct PriorityLevel {
     policy: Policy,
-    /// Endpoints of all its localities, in order.
-    endpoints: Vec<PriorityEndpoint>,
+    /// Endpoints of all its localities, in order: each the addresses of the assignment.
+    endpoints: Vec<SmallVec<[PickAddress; 1]>>,
     connected: Option<ConnectedLevel>,
+    epoch: Epoch,
 }
 
 /// A priority whose children are members.
 struct ConnectedLevel {
+    /// Ids of the members.
+    members: Vec<usize>,
     children: Arc<[PickChild]>,
+    weights: Vec<Arc<EndpointWeight>>,
     states: Vec<Connectivity>,
     state: Connectivity,
     picker: Arc<PolicyPicker>,
     /// A state changed since the picker was made.
     is_outdated: bool,
+    /// Time of the next update for the weights.
+    next_update: Option<Instant>,
 }
 
 impl PriorityLevel {
@@ -34,44 +55,72 @@ impl PriorityLevel {
     pub(super) fn new(
         config: &PolicyConfig,
         localities: &[Locality],
-        endpoints: Vec<PriorityEndpoint>,
+        endpoints: Vec<SmallVec<[PickAddress; 1]>>,
+        context: LevelContext,
     ) -> Self {
         let localities: Vec<_> = localities.iter().map(policy_locality).collect();
         Self {
-            policy: Policy::new(config, &localities),
+            policy: Policy::new(config, &localities, context.seed, &mut random),
             endpoints,
             connected: None,
+            epoch: context.epoch,
         }
     }
 
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Makes its children members, which connects them if the policy does that at once.
-    pub(super) fn connect(&mut self, priority: usize, members: &mut Members) {
-        let is_eager = self.policy.is_eager();
-        let mut states = Vec::with_capacity(self.policy.children().len());
-        let mut children = Vec::with_capacity(states.capacity());
+    pub(super) fn connect(&mut self, now: Instant, priority: usize, members: &mut Members) {
+        let demand = self.policy.demand();
+        let count = self.policy.children().len();
+        let mut ids = Vec::with_capacity(count);
+        let mut states = Vec::with_capacity(count);
+        let mut children = Vec::with_capacity(count);
+        let mut weights = Vec::new();
         for (child, group) in self.policy.children().iter().enumerate() {
-            let endpoints = group.endpoints.iter();
-            let endpoints = endpoints.filter_map(|index| self.endpoints.get(*index).cloned());
-            let child_endpoints: smallvec::SmallVec<[PriorityEndpoint; 1]> = endpoints.collect();
-            let Some(first) = child_endpoints.first() else {
+            let place = ChildPlace { priority, child };
+            // A child has at least one address.
+            let Some(member) = members.add(now, group, place, demand) else {
                 continue;
             };
-            let place = ChildPlace { priority, child };
-            let (cell, state) = members.add(first.picked.address, place, is_eager);
-            states.push(state);
+            ids.push(member.id);
+            states.push(member.state);
+            let mut observer = None;
+            if let Some(config) = self.policy.weights() {
+                let observed = Arc::clone(&member.weight);
+                let reports = WeightObserver::new(observed, Arc::clone(config), self.epoch);
+                observer = Some(Arc::new(reports) as Arc<dyn AttemptObserver>);
+                weights.push(member.weight);
+            }
             children.push(PickChild {
-                cell,
-                endpoints: child_endpoints,
+                cell: member.cell,
+                addresses: self.addresses(group),
+                observer,
             });
         }
-        let update = self.policy.update(&states, &mut random);
         self.connected = Some(ConnectedLevel {
+            members: ids,
             children: children.into(),
+            weights,
             states,
-            state: update.state,
-            picker: Arc::new(update.picker),
-            is_outdated: false,
+            state: Connectivity::Connecting,
+            picker: Arc::default(),
+            is_outdated: true,
+            next_update: None,
         });
+        self.update(now, members);
+    }
+
+    /// Returns the addresses of a child, in its order.
+    fn addresses(&self, group: &PolicyChild) -> SmallVec<[PickAddress; 1]> {
+        let addresses = group.addresses.iter().filter_map(|each| {
+            let endpoint = self.endpoints.get(each.endpoint)?;
+            let is_it = |own: &&PickAddress| own.picked.address == each.address;
+            endpoint.iter().find(is_it).cloned()
+        });
+        addresses.collect()
     }
 
     /// Forgets its children. The caller removes the members.
@@ -84,26 +133,59 @@ impl PriorityLevel {
         let Some(connected) = &mut self.connected else {
             return;
         };
-        if let Some(known) = connected.states.get_mut(child)
-            && *known != state
+        let Some(known) = connected.states.get_mut(child) else {
+            return;
+        };
+        if *known == state {
+            return;
+        }
+        *known = state;
+        connected.is_outdated = true;
+        if state == Connectivity::Ready
+            && let Some(weight) = connected.weights.get(child)
         {
-            *known = state;
-            connected.is_outdated = true;
+            weight.handle_connected();
+        }
+        if state != Connectivity::Idle
+            && let Some(child) = connected.children.get(child)
+        {
+            child.cell.clear_wanted();
         }
     }
 
-    /// Makes a new picker if a state changed. Returns whether it did.
-    pub(super) fn update(&mut self) -> bool {
-        let Some(connected) = &mut self.connected else {
-            return false;
-        };
-        let is_outdated = std::mem::take(&mut connected.is_outdated);
-        if is_outdated {
-            let update = self.policy.update(&connected.states, &mut random);
+    /// Makes a new picker if a state changed, or if it is time for new weights. Returns whether it did.
+    pub(super) fn update(&mut self, now: Instant, members: &mut Members) -> bool {
+        let mut is_new = false;
+        // A child that the policy connects changes its state.
+        while let Some(connected) = &mut self.connected {
+            let is_due = connected.next_update.is_some_and(|at| at <= now);
+            if !std::mem::take(&mut connected.is_outdated) && !is_due {
+                break;
+            }
+            is_new = true;
+            let input = PolicyInput {
+                now,
+                states: &connected.states,
+                weights: &connected.weights,
+            };
+            let update = self.policy.update(input, &mut random);
             connected.state = update.state;
             connected.picker = Arc::new(update.picker);
+            connected.next_update = self.policy.update_period().map(|period| now + period);
+            for child in update.connect {
+                let group = self.policy.children().get(child);
+                let first = group.and_then(|group| group.addresses.first());
+                let connecting = first.and_then(|first| members.connect(now, first.address));
+                if let Some((place, state)) = connecting {
+                    self.set_state(place.child, state);
+                }
+            }
         }
-        is_outdated
+        is_new
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.connected.as_ref()?.next_update
     }
 
     /// Returns the connectivity of the priority, if its children are members.
@@ -120,44 +202,43 @@ impl PriorityLevel {
         ))
     }
 
-    /// Returns the address of each child that has failed.
-    pub(super) fn failed(&self) -> impl DoubleEndedIterator<Item = SocketAddr> {
+    /// Returns the ids of the members that have failed.
+    pub(super) fn failed(&self) -> impl DoubleEndedIterator<Item = usize> {
         let connected = self.connected.iter();
-        let children =
-            connected.flat_map(|connected| connected.states.iter().zip(&*connected.children));
-        let failed = children.filter(|(state, _)| **state == Connectivity::TransientFailure);
-        failed.filter_map(|(_, child)| Some(child.endpoints.first()?.picked.address))
+        let states =
+            connected.flat_map(|connected| connected.states.iter().zip(&connected.members));
+        let failed = states.filter(|(state, _)| **state == Connectivity::TransientFailure);
+        failed.map(|(_, id)| *id)
     }
 
-    /// Returns the addresses of its members.
-    pub(super) fn members(&self) -> impl Iterator<Item = SocketAddr> {
-        let children = self
-            .connected
-            .iter()
-            .flat_map(|connected| &*connected.children);
-        children.filter_map(|child| Some(child.endpoints.first()?.picked.address))
+    /// Returns the ids of its members.
+    pub(super) fn members(&self) -> impl Iterator<Item = usize> {
+        let connected = self.connected.iter();
+        connected.flat_map(|connected| connected.members.iter().copied())
     }
 
     /// Returns an entry for the status of each endpoint.
     pub(super) fn entries(&self) -> Vec<EndpointEntry> {
-        let mut cells: Vec<Option<Arc<ChildCell>>> = vec![None; self.endpoints.len()];
-        let children = self
-            .connected
-            .iter()
-            .flat_map(|connected| &*connected.children);
+        let entry = |endpoint: &SmallVec<[PickAddress; 1]>| {
+            let first = endpoint.first()?;
+            Some(EndpointEntry {
+                picked: Arc::clone(&first.picked),
+                child: None,
+            })
+        };
+        // An endpoint has at least one address.
+        let mut entries: Vec<_> = self.endpoints.iter().filter_map(entry).collect();
+        let connected = self.connected.iter();
+        let children = connected.flat_map(|connected| &*connected.children);
         for (group, child) in self.policy.children().iter().zip(children) {
-            for index in &group.endpoints {
-                if let Some(cell) = cells.get_mut(*index) {
-                    *cell = Some(Arc::clone(&child.cell));
+            for (index, address) in (0..).zip(&group.addresses) {
+                if let Some(entry) = entries.get_mut(address.endpoint) {
+                    let new = || (Arc::clone(&child.cell), SmallVec::new());
+                    entry.child.get_or_insert_with(new).1.push(index);
                 }
             }
         }
-        let endpoints = self.endpoints.iter().zip(cells);
-        let entries = endpoints.map(|(endpoint, cell)| EndpointEntry {
-            picked: Arc::clone(&endpoint.picked),
-            cell,
-        });
-        entries.collect()
+        entries
     }
 }
 
@@ -168,7 +249,9 @@ fn policy_locality(locality: &Locality) -> PolicyLocality {
         endpoints: endpoints
             .map(|endpoint| PolicyEndpoint {
                 address: endpoint.address,
+                additional_addresses: endpoint.additional_addresses.clone(),
                 weight: endpoint.weight,
+                hash_key: endpoint.hash_key.clone(),
             })
             .collect(),
     }

@@ -1,25 +1,33 @@
 //! Members: the children of a cluster's policies that have connections, or may get them.
 //!
 //! Members are kept by address, regardless of priority and locality, so an assignment that only moves
-//! an endpoint keeps its connections (C-243). An eager member connects whenever it is idle. The failure of a
-//! member is sticky: it counts as failed until it is ready again, even while it connects (gRFC A62).
-//! Otherwise RPCs would wait instead of failing fast each time a dead backend is dialled.
+//! an endpoint keeps its connections (C-243). Each is connected by a [`PickFirst`], which most of the time
+//! has one address. The failure of a member is sticky: it counts as failed until it is ready again, even while
+//! it connects (gRFC A62). Otherwise RPCs would wait instead of failing fast each time a dead backend is dialled.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use oxds_client::transport::DialError;
 use oxds_core::lb::Connectivity;
+use oxds_core::lb::policy::{Demand, EndpointWeight, PickFirst, PolicyChild};
+use oxds_core::time::Instant;
+use smallvec::SmallVec;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::endpoint::{ChildCell, ReadyChild};
 use crate::pool::{Pool, Security};
-use crate::subchannel::{StateChanged, StateWatch, SubchannelState};
+use crate::subchannel::{StateChanged, StateWatch, Subchannel, SubchannelState};
 
-/// The members of one cluster, by address.
+/// The members of one cluster.
 pub(super) struct Members {
-    by_address: HashMap<SocketAddr, Member>,
+    members: Vec<Option<Member>>,
+    /// Ids of removed members, which the next members get.
+    free: Vec<usize>,
+    by_address: HashMap<SocketAddr, usize>,
+    /// Times at which members try their next address, each with the member.
+    timers: BTreeSet<(Instant, usize)>,
     connector: Connector,
 }
 
@@ -37,24 +45,42 @@ pub(super) struct ChildPlace {
     pub(super) child: usize,
 }
 
+/// A member as its priority keeps it.
+pub(super) struct MemberHandle {
+    pub(super) id: usize,
+    pub(super) cell: Arc<ChildCell>,
+    pub(super) weight: Arc<EndpointWeight>,
+    pub(super) state: Connectivity,
+}
+
 /// One child with its connections.
 struct Member {
     place: ChildPlace,
-    /// Whether it connects whenever it is idle.
-    is_eager: bool,
+    demand: Demand,
+    addresses: SmallVec<[MemberAddress; 1]>,
+    machine: PickFirst,
+    /// The machine's timer in [`Members::timers`].
+    timer: Option<Instant>,
     cell: Arc<ChildCell>,
-    /// `None` before it connects for the first time.
-    watch: Option<StateWatch>,
-    state: Connectivity,
+    weight: Arc<EndpointWeight>,
     /// Last connection error since it was ready.
-    error: Option<DialError>,
+    error: Option<(SocketAddr, DialError)>,
+}
+
+struct MemberAddress {
+    address: SocketAddr,
+    /// `None` while the address is not needed.
+    watch: Option<StateWatch>,
 }
 
 impl Members {
     /// Returns an empty set. Changes of its members are sent on `changes` with `token`.
     pub(super) fn new(pool: Pool, token: u64, changes: UnboundedSender<StateChanged>) -> Self {
         Self {
+            members: Vec::new(),
+            free: Vec::new(),
             by_address: HashMap::new(),
+            timers: BTreeSet::new(),
             connector: Connector {
                 pool,
                 token,
@@ -63,87 +89,272 @@ impl Members {
         }
     }
 
-    /// Adds an endpoint, or moves the member to another place. Returns its connections and its state.
+    /// Adds a child, or moves the member with the same addresses to another place.
     pub(super) fn add(
         &mut self,
-        address: SocketAddr,
+        now: Instant,
+        child: &PolicyChild,
         place: ChildPlace,
-        is_eager: bool,
-    ) -> (Arc<ChildCell>, Connectivity) {
-        let member = self.by_address.entry(address).or_insert_with(|| Member {
-            place,
-            is_eager,
-            cell: Arc::default(),
-            watch: None,
-            state: Connectivity::Idle,
-            error: None,
-        });
+        demand: Demand,
+    ) -> Option<MemberHandle> {
+        let first = child.addresses.first()?.address;
+        let known = self.by_address.get(&first).copied();
+        let known = known.filter(|id| self.get(*id).is_some_and(|member| member.is(child)));
+        let id = known.unwrap_or_else(|| self.insert(Member::new(child, place, demand)));
+        let member = self.members.get_mut(id)?.as_mut()?;
+        // `pick_first` connects at once only at its start.
+        let is_started = known.is_some() && demand == Demand::AtStart;
         member.place = place;
-        member.is_eager = is_eager;
-        member.refresh(address, &self.connector);
-        (Arc::clone(&member.cell), member.state)
+        member.demand = demand;
+        if demand != Demand::OnPick && !is_started {
+            member.connect(now, &self.connector);
+        }
+        member.settle(now, &self.connector);
+        let handle = member.handle(id);
+        self.update_timer(id);
+        Some(handle)
     }
 
-    /// Removes all members but the wanted. RPCs on removed members continue.
-    pub(super) fn retain(&mut self, wanted: impl Fn(SocketAddr) -> bool) {
-        self.by_address.retain(|&address, _| wanted(address));
+    /// Connects the child with this first address, if it is idle. Returns its place and its state.
+    pub(super) fn connect(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+    ) -> Option<(ChildPlace, Connectivity)> {
+        self.change(
+            address,
+            |member, connector| member.connect(now, connector),
+            now,
+        )
     }
 
     /// Reads the state of a subchannel that changed. Returns the child and its state; `None` if it is no member any more.
-    pub(super) fn refresh(&mut self, address: SocketAddr) -> Option<(ChildPlace, Connectivity)> {
-        let member = self.by_address.get_mut(&address)?;
-        member.refresh(address, &self.connector);
-        Some((member.place, member.state))
+    pub(super) fn refresh(
+        &mut self,
+        now: Instant,
+        address: SocketAddr,
+    ) -> Option<(ChildPlace, Connectivity)> {
+        self.change(address, |member, _| member.refresh(now, address), now)
     }
 
-    /// Returns the last connection error of a member, if it has failed.
-    pub(super) fn error(&self, address: SocketAddr) -> Option<&DialError> {
-        self.by_address.get(&address)?.error.as_ref()
+    /// Handles the timers that have expired. Returns the children that may have changed.
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Vec<(ChildPlace, Connectivity)> {
+        let mut changed = Vec::new();
+        while let Some((at, id)) = self.timers.first().copied()
+            && at <= now
+        {
+            self.timers.pop_first();
+            if let Some(member) = self.members.get_mut(id).and_then(Option::as_mut) {
+                member.timer = None;
+                member.machine.handle_timeout(now);
+                member.settle(now, &self.connector);
+                changed.push((member.place, member.machine.state()));
+            }
+            self.update_timer(id);
+        }
+        changed
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Removes all members but the wanted. RPCs on removed members continue.
+    pub(super) fn retain(&mut self, wanted: &HashSet<usize>) {
+        for (id, slot) in self.members.iter_mut().enumerate() {
+            if wanted.contains(&id) {
+                continue;
+            }
+            let Some(mut member) = slot.take() else {
+                continue;
+            };
+            self.free.push(id);
+            member.release();
+            for address in &member.addresses {
+                // Another member may have the address by now.
+                if self.by_address.get(&address.address) == Some(&id) {
+                    self.by_address.remove(&address.address);
+                }
+            }
+            if let Some(at) = member.timer {
+                self.timers.remove(&(at, id));
+            }
+        }
+    }
+
+    /// Returns the last connection error of a member that has failed, with the address.
+    pub(super) fn error(&self, id: usize) -> Option<&(SocketAddr, DialError)> {
+        self.get(id)?.error.as_ref()
+    }
+
+    fn get(&self, id: usize) -> Option<&Member> {
+        self.members.get(id)?.as_ref()
+    }
+
+    fn insert(&mut self, member: Member) -> usize {
+        let id = self.free.pop().unwrap_or(self.members.len());
+        for address in &member.addresses {
+            self.by_address.insert(address.address, id);
+        }
+        match self.members.get_mut(id) {
+            Some(slot) => *slot = Some(member),
+            None => self.members.push(Some(member)),
+        }
+        id
+    }
+
+    /// Changes the member that has an address.
+    fn change(
+        &mut self,
+        address: SocketAddr,
+        change: impl FnOnce(&mut Member, &Connector),
+        now: Instant,
+    ) -> Option<(ChildPlace, Connectivity)> {
+        let id = *self.by_address.get(&address)?;
+        let member = self.members.get_mut(id)?.as_mut()?;
+        change(member, &self.connector);
+        member.settle(now, &self.connector);
+        let changed = (member.place, member.machine.state());
+        self.update_timer(id);
+        Some(changed)
+    }
+
+    fn update_timer(&mut self, id: usize) {
+        let Some(member) = self.members.get_mut(id).and_then(Option::as_mut) else {
+            return;
+        };
+        let next = member.machine.poll_timeout();
+        if next == member.timer {
+            return;
+        }
+        if let Some(at) = std::mem::replace(&mut member.timer, next) {
+            self.timers.remove(&(at, id));
+        }
+        self.timers.extend(next.map(|at| (at, id)));
     }
 }
 
 impl Member {
-    fn refresh(&mut self, address: SocketAddr, connector: &Connector) {
-        if self.watch.is_none() && self.is_eager {
-            self.watch = Some(connector.watch(address, &self.cell));
+    fn new(child: &PolicyChild, place: ChildPlace, demand: Demand) -> Self {
+        let addresses = child.addresses.iter().map(|each| MemberAddress {
+            address: each.address,
+            watch: None,
+        });
+        let addresses: SmallVec<_> = addresses.collect();
+        Self {
+            place,
+            demand,
+            machine: PickFirst::new(addresses.len()),
+            cell: Arc::new(ChildCell::new(addresses.len())),
+            addresses,
+            timer: None,
+            weight: Arc::default(),
+            error: None,
         }
-        let Some(watch) = &self.watch else { return };
-        let subchannel = watch.subchannel();
-        let is_failed = self.state == Connectivity::TransientFailure;
-        let mut ready = None;
-        match subchannel.state() {
-            SubchannelState::Ready(connections) => {
-                self.state = Connectivity::Ready;
-                self.error = None;
-                ready = Some(ReadyChild {
+    }
+
+    /// Returns whether the child has the same addresses, in the same order.
+    fn is(&self, child: &PolicyChild) -> bool {
+        let own = self.addresses.iter().map(|each| each.address);
+        own.eq(child.addresses.iter().map(|each| each.address))
+    }
+
+    fn handle(&self, id: usize) -> MemberHandle {
+        MemberHandle {
+            id,
+            cell: Arc::clone(&self.cell),
+            weight: Arc::clone(&self.weight),
+            state: self.machine.state(),
+        }
+    }
+
+    /// Leaves idle. Has no effect in other states.
+    fn connect(&mut self, now: Instant, connector: &Connector) {
+        if self.machine.state() != Connectivity::Idle {
+            return;
+        }
+        let mut states = SmallVec::<[Connectivity; 1]>::new();
+        for index in 0..self.addresses.len() {
+            let subchannel = self.watch(index, connector);
+            states.push(subchannel.state().connectivity());
+        }
+        self.machine.connect(now, states);
+    }
+
+    /// Reads the state of an address.
+    fn refresh(&mut self, now: Instant, address: SocketAddr) {
+        let mut all = self.addresses.iter().enumerate();
+        let Some((index, found)) = all.find(|(_, each)| each.address == address) else {
+            return;
+        };
+        let Some(watch) = &found.watch else { return };
+        let state = watch.subchannel().state();
+        let connectivity = state.connectivity();
+        if let SubchannelState::TransientFailure(error) = state {
+            self.error = Some((address, error));
+        }
+        self.machine.handle_state(now, index, connectivity);
+    }
+
+    /// Does what the machine wants: connects and releases addresses, and shows the connections of a ready child.
+    fn settle(&mut self, now: Instant, connector: &Connector) {
+        if self.machine.state() == Connectivity::Idle && self.demand == Demand::Always {
+            // The connection was lost: an eager policy connects at once.
+            self.connect(now, connector);
+        }
+        for index in 0..self.addresses.len() {
+            if self.machine.wants(index) {
+                self.watch(index, connector).connect();
+            }
+        }
+        let ready = self.machine.selected().and_then(|index| {
+            let subchannel = self.addresses.get(index)?.watch.as_ref()?.subchannel();
+            match subchannel.state() {
+                SubchannelState::Ready(connections) => Some(ReadyChild {
+                    address: index,
                     subchannel: Arc::clone(subchannel),
                     connections,
-                });
+                }),
+                // The notification of the change is on its way.
+                _ => None,
             }
-            SubchannelState::TransientFailure(error) => {
-                self.state = Connectivity::TransientFailure;
-                self.error = Some(error);
-            }
-            // gRFC A62: a failed child connects again by itself, and stays failed until it is ready.
-            SubchannelState::Idle if is_failed => subchannel.connect(),
-            SubchannelState::Idle if self.is_eager => {
-                self.state = Connectivity::Connecting;
-                subchannel.connect();
-            }
-            SubchannelState::Idle => self.state = Connectivity::Idle,
-            SubchannelState::Connecting if is_failed => {}
-            SubchannelState::Connecting => self.state = Connectivity::Connecting,
+        });
+        if ready.is_some() {
+            self.error = None;
+        }
+        if let Some(selected) = self.machine.selected() {
+            self.release_others(selected);
         }
         if ready.is_some() || self.cell.ready().is_some() {
             self.cell.set_ready(ready);
         }
     }
-}
 
-impl Connector {
     /// Watches the subchannel of an address, which is made if no other channel has it.
-    fn watch(&self, address: SocketAddr, cell: &ChildCell) -> StateWatch {
-        let subchannel = cell.subchannel_or(|| self.pool.subchannel(address, Security::Plaintext));
-        subchannel.watch(self.token, self.changes.clone())
+    fn watch(&mut self, index: usize, connector: &Connector) -> Arc<Subchannel> {
+        let MemberAddress { address, watch } = &mut self.addresses[index];
+        let watch = watch.get_or_insert_with(|| {
+            let subchannel = connector.pool.subchannel(*address, Security::Plaintext);
+            self.cell.set_subchannel(index, Some(&subchannel));
+            subchannel.watch(connector.token, connector.changes.clone())
+        });
+        Arc::clone(watch.subchannel())
+    }
+
+    /// Releases the subchannels of all addresses but one.
+    fn release_others(&mut self, selected: usize) {
+        for (index, address) in self.addresses.iter_mut().enumerate() {
+            if index != selected && address.watch.take().is_some() {
+                self.cell.set_subchannel(index, None);
+            }
+        }
+    }
+
+    /// Releases all subchannels. Pickers that are still in use may have the cell.
+    fn release(&mut self) {
+        for (index, address) in self.addresses.iter_mut().enumerate() {
+            address.watch = None;
+            self.cell.set_subchannel(index, None);
+        }
     }
 }

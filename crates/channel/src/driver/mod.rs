@@ -4,7 +4,8 @@
 //! ```text
 //!   configuration ──────┐
 //!   subchannel changed ─┼──▶ ChannelDriver ──▶ RoutingTable, Pickers (swapped in) ──▶ wake waiting RPCs
-//!   failover timer ─────┘         │
+//!   endpoint wanted ────┤         │
+//!   timers ─────────────┘         │
 //!                                 └──▶ subchannels: connect, release
 //! ```
 //!
@@ -12,8 +13,10 @@
 //! at the same time do not cost a thousand pickers.
 
 mod cluster;
+mod epoch;
 mod level;
 mod members;
+mod weights;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +28,9 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tonic::Code;
 
 use self::cluster::ClusterDriver;
+use self::epoch::Epoch;
 use self::members::Members;
+use crate::picker::{Wanted, WantedSender};
 use crate::pool::Pool;
 use crate::routing::{ChannelShared, Routing, RoutingTable};
 use crate::status;
@@ -48,29 +53,34 @@ pub(crate) struct ChannelDriver {
     shared: Arc<ChannelShared>,
     pool: Pool,
     loads: Option<LoadReporter>,
-    /// Zero of the clock that the machines of `core` see.
-    epoch: tokio::time::Instant,
+    epoch: Epoch,
     /// By the token that their subchannels' changes carry.
     clusters: HashMap<u64, ClusterDriver>,
     by_name: HashMap<Arc<str>, u64>,
     next_token: u64,
     change_sender: UnboundedSender<StateChanged>,
     changes: UnboundedReceiver<StateChanged>,
+    wanted_sender: UnboundedSender<Wanted>,
+    /// Idle endpoints that RPCs wait for.
+    wanted: UnboundedReceiver<Wanted>,
 }
 
 impl ChannelDriver {
     pub(crate) fn new(shared: Arc<ChannelShared>, pool: Pool, loads: Option<LoadReporter>) -> Self {
         let (change_sender, changes) = mpsc::unbounded_channel();
+        let (wanted_sender, wanted) = mpsc::unbounded_channel();
         Self {
             shared,
             pool,
             loads,
-            epoch: tokio::time::Instant::now(),
+            epoch: Epoch::start(),
             clusters: HashMap::new(),
             by_name: HashMap::new(),
             next_token: 0,
             change_sender,
             changes,
+            wanted_sender,
+            wanted,
         }
     }
 
@@ -81,6 +91,7 @@ impl ChannelDriver {
             tokio::select! {
                 resolution = source.next() => self.configure(resolution),
                 Some(change) = self.changes.recv() => self.handle_changes(change),
+                Some(wanted) = self.wanted.recv() => self.handle_wanted(wanted),
                 () = sleep_until(timeout) => {}
             }
             self.update_pickers();
@@ -88,7 +99,7 @@ impl ChannelDriver {
     }
 
     fn now(&self) -> Instant {
-        Instant::from_epoch(self.epoch.elapsed())
+        self.epoch.now()
     }
 
     fn timeout(&self) -> Option<tokio::time::Instant> {
@@ -96,18 +107,31 @@ impl ChannelDriver {
             .clusters
             .values()
             .filter_map(ClusterDriver::poll_timeout);
-        Some(self.epoch + timeouts.min()?.since_epoch())
+        Some(self.epoch.to_tokio(timeouts.min()?))
     }
 
     /// Handles this change and all that are pending.
     fn handle_changes(&mut self, first: StateChanged) {
+        let now = self.now();
         let mut next = Some(first);
         while let Some(change) = next {
             // The cluster may be removed before its change is read.
             if let Some(cluster) = self.clusters.get_mut(&change.token) {
-                cluster.refresh(change.address);
+                cluster.refresh(now, change.address);
             }
             next = self.changes.try_recv().ok();
+        }
+    }
+
+    /// Connects this endpoint and all others that RPCs wait for.
+    fn handle_wanted(&mut self, first: Wanted) {
+        let now = self.now();
+        let mut next = Some(first);
+        while let Some(wanted) = next {
+            if let Some(cluster) = self.clusters.get_mut(&wanted.token) {
+                cluster.connect_wanted(now, wanted.address);
+            }
+            next = self.wanted.try_recv().ok();
         }
     }
 
@@ -173,8 +197,11 @@ impl ChannelDriver {
         let token = self.next_token;
         self.next_token += 1;
         let members = Members::new(self.pool.clone(), token, self.change_sender.clone());
-        self.clusters
-            .insert(token, ClusterDriver::new(Arc::clone(name), members));
+        let wanted = WantedSender::new(token, self.wanted_sender.clone());
+        self.clusters.insert(
+            token,
+            ClusterDriver::new(Arc::clone(name), members, wanted, self.epoch),
+        );
         self.by_name.insert(Arc::clone(name), token);
         token
     }

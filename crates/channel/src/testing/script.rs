@@ -46,6 +46,7 @@ type ScriptedResource = Result<ParsedResource, WatchError>;
 #[derive(Clone, Debug)]
 pub struct ClusterSpec {
     name: Arc<str>,
+    policy: PolicyConfig,
     endpoints: Result<Assignment, WatchError>,
     max_requests: u32,
     outlier: Option<OutlierConfig>,
@@ -217,6 +218,7 @@ pub fn cluster(name: &str, priorities: &[&[LocalitySpec<'_>]], dropped: u32) -> 
     };
     ClusterSpec {
         name: name.into(),
+        policy: PolicyConfig::round_robin_by_locality(),
         endpoints: Ok(endpoints),
         max_requests: 1024,
         outlier: None,
@@ -227,6 +229,7 @@ pub fn cluster(name: &str, priorities: &[&[LocalitySpec<'_>]], dropped: u32) -> 
 pub fn broken(name: &str, error: &str) -> ClusterSpec {
     ClusterSpec {
         name: name.into(),
+        policy: PolicyConfig::round_robin_by_locality(),
         endpoints: Err(WatchError::new(WatchErrorReason::Invalid, error)),
         max_requests: 1024,
         outlier: None,
@@ -286,9 +289,29 @@ impl ClusterSpec {
         self
     }
 
+    /// Sets the load-balancing policy. The default is round robin in each locality.
+    #[must_use]
+    pub fn with_policy(mut self, policy: PolicyConfig) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Changes every endpoint, for example its weight or its additional addresses.
+    #[must_use]
+    pub fn map_endpoints(mut self, change: impl Fn(&mut Endpoint)) -> Self {
+        if let Ok(assignment) = &mut self.endpoints {
+            let localities = assignment.priorities.iter_mut().flatten();
+            localities
+                .flat_map(|locality| &mut locality.endpoints)
+                .for_each(change);
+        }
+        self
+    }
+
     fn into_resources(self) -> Vec<((ResourceType, Arc<str>), ScriptedResource)> {
         let Self {
             name,
+            policy,
             endpoints,
             max_requests,
             outlier,
@@ -301,7 +324,7 @@ impl ClusterSpec {
             name: Arc::clone(&name),
             discovery: Discovery::Eds,
             eds_service_name: Arc::clone(&name),
-            policy: PolicyConfig::round_robin_by_locality(),
+            policy,
             lrs_server: None,
             lrs_metrics: MetricSelection::default(),
             max_requests,
@@ -325,9 +348,12 @@ fn locality(&(name, weight, endpoints): &LocalitySpec<'_>) -> Locality {
         region: name.to_owned(),
         ..LocalityId::default()
     };
-    let endpoints = endpoints
-        .iter()
-        .map(|&address| Endpoint { address, weight: 1 });
+    let endpoints = endpoints.iter().map(|&address| Endpoint {
+        address,
+        additional_addresses: Vec::new(),
+        weight: 1,
+        hash_key: None,
+    });
     Locality {
         id: Arc::new(id),
         weight,

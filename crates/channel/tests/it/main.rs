@@ -14,6 +14,7 @@ mod foreign;
 mod goaway;
 mod http2;
 mod lifetime;
+mod policies;
 mod raw;
 mod retry;
 mod routing;

@@ -43,6 +43,8 @@ use tokio::time::timeout;
 pub use oxds_core::lrs::{ClusterKey, DropCount};
 pub use oxds_core::resource::MetricSelection;
 
+pub use trailer::orca;
+
 use crate::bootstrap::{Bootstrap, Server};
 use crate::net::ServerLinks;
 use crate::options::Options;
@@ -231,7 +233,7 @@ impl Call {
         // gRPC over HTTP/2: a response without `grpc-status` has failed.
         self.succeeded = last.get("grpc-status").is_some_and(|status| status == "0");
         if self.wants_metrics()
-            && let Some(report) = trailer::orca(last)
+            && let Some(report) = orca(last)
         {
             self.record(&report);
         }

@@ -5,8 +5,9 @@ use oxds_types::orca::{OrcaLoadReport, TRAILER};
 use prost::Message;
 use tonic::metadata::MetadataMap;
 
-/// Returns the ORCA report in the trailers; `None` if it is absent or invalid.
-pub(super) fn orca(trailers: &HeaderMap) -> Option<OrcaLoadReport> {
+/// Returns the ORCA report of an RPC in its trailers (gRFC A51); `None` if it is absent or invalid.
+#[must_use]
+pub fn orca(trailers: &HeaderMap) -> Option<OrcaLoadReport> {
     let name = HeaderName::from_static(TRAILER);
     let value = trailers.get(&name)?.clone();
     // tonic's `MetadataMap` decodes the base64 of binary headers.

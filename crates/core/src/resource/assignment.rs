@@ -6,13 +6,15 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::{
-    Address, HealthStatus, Locality as LocalityProto, address, socket_address::PortSpecifier,
+    Address, HealthStatus, Locality as LocalityProto, Metadata, address,
+    socket_address::PortSpecifier,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, LbEndpoint, LocalityLbEndpoints,
     cluster_load_assignment::policy::DropOverload, lb_endpoint::HostIdentifier,
 };
 use envoy_types::pb::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
+use envoy_types::pb::google::protobuf::value::Kind;
 use prost::Message;
 
 use super::Invalid;
@@ -68,12 +70,16 @@ impl fmt::Display for LocalityId {
 }
 
 /// One endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     /// Address, unique within the cluster.
     pub address: SocketAddr,
+    /// Other addresses of the same endpoint, unique within the cluster (gRFC A61).
+    pub additional_addresses: Vec<SocketAddr>,
     /// Weight within the locality, for policies that use it; above zero.
     pub weight: u32,
+    /// Name of the endpoint in hash rings, if it is not its address: `hash_key` of the metadata `envoy.lb` (gRFC A76).
+    pub hash_key: Option<Arc<str>>,
 }
 
 impl Assignment {
@@ -205,15 +211,29 @@ impl Endpoint {
         };
         let address = socket_address(endpoint.address.as_ref()).within("endpoint.address")?;
         addresses.add(&address)?;
-        // gRFC A61: additional addresses are validated. They are for Happy Eyeballs, which is not implemented.
+        let mut additional_addresses = Vec::with_capacity(endpoint.additional_addresses.len());
         for (index, additional) in endpoint.additional_addresses.iter().enumerate() {
             let address = socket_address(additional.address.as_ref())
                 .within("address")
                 .within_index("endpoint.additional_addresses", index)?;
             addresses.add(&address)?;
+            additional_addresses.push(address.socket);
         }
-        let address = address.socket;
-        Ok(Self { address, weight })
+        Ok(Self {
+            address: address.socket,
+            additional_addresses,
+            weight,
+            hash_key: proto.metadata.as_ref().and_then(hash_key),
+        })
+    }
+}
+
+/// Returns the hash key of an endpoint's metadata. As in gRPC, a value that is no text, or empty, counts as none (gRFC A76).
+fn hash_key(metadata: &Metadata) -> Option<Arc<str>> {
+    let fields = &metadata.filter_metadata.get("envoy.lb")?.fields;
+    match &fields.get("hash_key")?.kind {
+        Some(Kind::StringValue(key)) if !key.is_empty() => Some(key.as_str().into()),
+        _ => None,
     }
 }
 

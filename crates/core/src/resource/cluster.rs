@@ -72,6 +72,7 @@ impl Cluster {
 
     fn from_proto(proto: &ClusterProto) -> Result<Self, Invalid> {
         let discovery = discovery(proto)?;
+        let policy = balancing::policy(proto)?;
         security(proto)?;
         let outlier = proto.outlier_detection.as_ref().map(outlier_detection);
         Ok(Self {
@@ -80,7 +81,7 @@ impl Cluster {
                 Discovery::Eds => eds_service_name(proto).within("eds_cluster_config")?,
             },
             discovery,
-            policy: balancing::policy(proto)?,
+            policy,
             lrs_server: lrs_server(proto.lrs_server.as_ref()).within("lrs_server")?,
             lrs_metrics: MetricSelection::new(
                 proto.lrs_report_endpoint_metrics.iter().map(String::as_str),

@@ -15,17 +15,32 @@
 //! | policy | module | rules |
 //! |---|---|---|
 //! | `round_robin` | `round_robin` | gRFC A27, A61 |
+//! | `pick_first` | `pick_first` | gRFC A61, A62, A113 |
+//! | `ring_hash` | `ring_hash` | gRFC A42, A61, A76 |
+//! | `least_request` | `least_request` | gRFC A48 |
+//! | `client_side_weighted_round_robin` | `weight`, `stride` | gRFC A58, A114 |
+//! | `random_subsetting` | `tree` | gRFC A68 |
 //! | `wrr_locality` | `tree` | gRFC A27, A52 |
 //!
 //! Nothing here connects, has a clock or makes random numbers: `oxds-channel` does.
 
 mod config;
+mod least_request;
+mod pick_first;
 mod picker;
+mod ring_hash;
 mod round_robin;
+mod stride;
 mod tree;
 mod view;
+mod weight;
 
-pub use config::PolicyConfig;
+pub use config::{PolicyConfig, WeightedRoundRobinConfig};
+pub use pick_first::PickFirst;
 pub use picker::PolicyPicker;
 pub use tree::{Policy, PolicyUpdate};
-pub use view::{Children, Pick, PickCall, PolicyChild, PolicyEndpoint, PolicyLocality};
+pub use view::{
+    ChildAddress, Children, Demand, Pick, PickCall, PolicyChild, PolicyEndpoint, PolicyInput,
+    PolicyLocality,
+};
+pub use weight::EndpointWeight;

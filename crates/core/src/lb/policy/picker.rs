@@ -1,6 +1,9 @@
 //! Pickers: the form of a policy that the request path reads.
 
+use super::least_request::LeastRequestPicker;
+use super::ring_hash::RingHashPicker;
 use super::round_robin::RoundRobinPicker;
+use super::stride::StridePicker;
 use super::view::{Children, Pick, PickCall};
 use crate::lb::weighted::Weighted;
 
@@ -15,8 +18,20 @@ pub(super) enum PickerNode {
     Queue,
     /// All children have failed.
     Fail,
+    /// The same for every RPC.
+    Always(Pick),
     RoundRobin(RoundRobinPicker),
+    LeastRequest(LeastRequestPicker),
+    RingHash(RingHashPicker),
+    Stride(StridePicker),
     Localities(Weighted<PickerNode>),
+}
+
+/// A picker that makes every RPC wait.
+impl Default for PolicyPicker {
+    fn default() -> Self {
+        Self(PickerNode::Queue)
+    }
 }
 
 impl PolicyPicker {
@@ -29,13 +44,18 @@ impl PolicyPicker {
     ) -> Pick {
         self.0.pick(call, children, random)
     }
+
+    /// Returns the children that are picked by weight, each with its weight: the largest is 65,535. Empty unless weights are
+    /// known (gRFC A58).
+    #[must_use]
+    pub fn weights(&self) -> Vec<(usize, u16)> {
+        let mut weights = Vec::new();
+        self.0.add_weights(&mut weights);
+        weights
+    }
 }
 
 impl PickerNode {
-    #[expect(
-        clippy::only_used_in_recursion,
-        reason = "no policy of this list reads the call"
-    )]
     fn pick(
         &self,
         call: &PickCall<'_>,
@@ -45,12 +65,34 @@ impl PickerNode {
         match self {
             Self::Queue => Pick::Queue,
             Self::Fail => Pick::Fail,
+            Self::Always(pick) => *pick,
             Self::RoundRobin(picker) => picker.pick(),
+            Self::LeastRequest(picker) => picker.pick(children, random),
+            Self::RingHash(picker) => picker.pick(call),
+            Self::Stride(picker) => picker.pick(),
             // gRFC A27: a locality gets its share of the weight of all ready localities (C-244).
             Self::Localities(localities) => {
                 let locality = localities.pick(random());
                 locality.pick(call, children, random)
             }
+        }
+    }
+
+    fn add_weights(&self, weights: &mut Vec<(usize, u16)>) {
+        match self {
+            Self::Stride(picker) => {
+                weights.extend(
+                    picker
+                        .weights()
+                        .map(|(child, weight)| (child as usize, weight)),
+                );
+            }
+            Self::Localities(localities) => {
+                for locality in localities.items() {
+                    locality.add_weights(weights);
+                }
+            }
+            _ => {}
         }
     }
 }

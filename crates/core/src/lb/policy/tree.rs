@@ -1,11 +1,22 @@
 //! Policies as they are built from a configuration and the endpoints of a priority.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::config::PolicyConfig;
+use xxhash_rust::xxh64::xxh64;
+
+use super::config::{PolicyConfig, WeightedRoundRobinConfig};
+use super::least_request::LeastRequestPicker;
+use super::pick_first::{interleave, shuffle};
 use super::picker::{PickerNode, PolicyPicker};
+use super::ring_hash::{self, Ring, RingHashPicker};
 use super::round_robin::RoundRobinPicker;
-use super::view::{PolicyChild, PolicyLocality};
+use super::stride::StridePicker;
+use super::view::{
+    ChildAddress, Demand, Pick, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality,
+};
 use crate::lb::priorities::Connectivity;
 use crate::lb::weighted::Weighted;
 
@@ -24,21 +35,36 @@ pub struct PolicyUpdate {
     pub state: Connectivity,
     /// Picker for RPCs until the next update.
     pub picker: PolicyPicker,
+    /// Idle children that must connect, although no pick asks for them.
+    pub connect: Vec<usize>,
 }
 
 /// A policy over a range of the children, or over other policies.
 #[derive(Debug)]
 enum Node {
     RoundRobin(Range<usize>),
+    PickFirst(Option<usize>),
+    RingHash(Range<usize>, Arc<Ring>),
+    LeastRequest(Range<usize>, u32),
+    WeightedRoundRobin(Range<usize>, Arc<WeightedRoundRobinConfig>),
     Localities(Vec<(u32, Node)>),
 }
 
 impl Policy {
-    /// Builds a policy over the endpoints of one priority.
+    /// Builds a policy over the endpoints of one priority. `seed` is a random number that stays the same while the channel
+    /// has the cluster; `random` gives uniform random numbers.
     #[must_use]
-    pub fn new(config: &PolicyConfig, localities: &[PolicyLocality]) -> Self {
-        let mut builder = TreeBuilder::default();
-        let root = builder.node(config, localities);
+    pub fn new(
+        config: &PolicyConfig,
+        localities: &[PolicyLocality],
+        seed: u64,
+        random: &mut impl FnMut() -> u64,
+    ) -> Self {
+        let mut builder = TreeBuilder {
+            seed,
+            children: Vec::new(),
+        };
+        let root = builder.node(config, &groups(localities), random);
         Self {
             root,
             children: builder.children,
@@ -51,86 +77,269 @@ impl Policy {
         &self.children
     }
 
-    /// Returns whether children connect as soon as they are idle, before any RPC needs them. Otherwise a child connects when
-    /// a pick asks for it.
+    /// Returns when idle children connect.
     #[must_use]
-    pub fn is_eager(&self) -> bool {
-        self.root.is_eager()
+    pub fn demand(&self) -> Demand {
+        self.root.demand()
     }
 
-    /// Makes the picker for these states of the children, one for each. `random` gives uniform random numbers.
+    /// Returns the time after which the policy must be updated, even if no child changes. Such a policy reads the weights of
+    /// its children.
     #[must_use]
-    pub fn update(
-        &self,
-        states: &[Connectivity],
-        random: &mut impl FnMut() -> u64,
-    ) -> PolicyUpdate {
-        let (state, picker) = self.root.update(states, random);
+    pub fn update_period(&self) -> Option<Duration> {
+        self.root
+            .weights()
+            .map(|config| config.weight_update_period)
+    }
+
+    /// Returns the configuration of the weights that children need, if the policy reads weights.
+    #[must_use]
+    pub fn weights(&self) -> Option<&Arc<WeightedRoundRobinConfig>> {
+        self.root.weights()
+    }
+
+    /// Returns the number of entries of the hash ring, if the policy has one; the sum of them if it has several.
+    #[must_use]
+    pub fn ring_size(&self) -> Option<usize> {
+        self.root.ring_size()
+    }
+
+    /// Makes the picker for these states of the children. `random` gives uniform random numbers.
+    #[must_use]
+    pub fn update(&self, input: PolicyInput<'_>, random: &mut impl FnMut() -> u64) -> PolicyUpdate {
+        let mut connect = Vec::new();
+        let (state, picker) = self.root.update(input, random, &mut connect);
         PolicyUpdate {
             state,
             picker: PolicyPicker(picker),
+            connect,
         }
     }
 }
 
+/// Endpoints of a locality for one policy, each with its index in the priority.
+#[derive(Debug, Clone)]
+struct Group<'a> {
+    weight: u32,
+    endpoints: Vec<(usize, &'a PolicyEndpoint)>,
+}
+
 /// Builder of a tree, which numbers the children.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct TreeBuilder {
+    seed: u64,
     children: Vec<PolicyChild>,
-    /// Number of endpoints before the current locality.
-    endpoints: usize,
 }
 
 impl TreeBuilder {
-    fn node(&mut self, config: &PolicyConfig, localities: &[PolicyLocality]) -> Node {
+    fn node(
+        &mut self,
+        config: &PolicyConfig,
+        groups: &[Group<'_>],
+        random: &mut impl FnMut() -> u64,
+    ) -> Node {
         match config {
-            PolicyConfig::RoundRobin => Node::RoundRobin(self.one_by_one(localities)),
+            PolicyConfig::RoundRobin => Node::RoundRobin(self.one_by_one(groups)),
+            PolicyConfig::PickFirst { shuffle } => {
+                Node::PickFirst(self.all_as_one(groups, shuffle.then_some(random)))
+            }
+            PolicyConfig::RingHash {
+                min_ring_size,
+                max_ring_size,
+            } => {
+                let range = self.one_by_one(groups);
+                let children = ring_children(range.start, groups);
+                let ring = Ring::new(&children, *min_ring_size, *max_ring_size);
+                Node::RingHash(range, Arc::new(ring))
+            }
+            PolicyConfig::LeastRequest { choice_count } => {
+                Node::LeastRequest(self.one_by_one(groups), *choice_count)
+            }
+            PolicyConfig::WeightedRoundRobin(config) => {
+                Node::WeightedRoundRobin(self.one_by_one(groups), Arc::clone(config))
+            }
+            PolicyConfig::RandomSubsetting { subset_size, inner } => {
+                self.node(inner, &subset(groups, *subset_size, self.seed), random)
+            }
             PolicyConfig::WrrLocality(inner) => {
-                let mut node = |locality: &PolicyLocality| {
-                    (
-                        locality.weight,
-                        self.node(inner, std::slice::from_ref(locality)),
-                    )
-                };
-                Node::Localities(localities.iter().map(&mut node).collect())
+                let mut nodes = Vec::with_capacity(groups.len());
+                for group in groups {
+                    let node = self.node(inner, std::slice::from_ref(group), random);
+                    nodes.push((group.weight, node));
+                }
+                Node::Localities(nodes)
             }
         }
     }
 
     /// Makes each endpoint a child.
-    fn one_by_one(&mut self, localities: &[PolicyLocality]) -> Range<usize> {
+    fn one_by_one(&mut self, groups: &[Group<'_>]) -> Range<usize> {
         let start = self.children.len();
-        let count = localities
-            .iter()
-            .map(|locality| locality.endpoints.len())
-            .sum::<usize>();
-        let endpoints = self.endpoints..self.endpoints + count;
-        self.endpoints = endpoints.end;
-        self.children.extend(endpoints.map(|index| PolicyChild {
-            endpoints: vec![index],
-        }));
+        for (_, index, endpoint) in weighted_endpoints(groups) {
+            let addresses = addresses(index, endpoint).collect();
+            self.children.push(PolicyChild {
+                addresses: interleave(addresses, |each| each.address),
+            });
+        }
         start..self.children.len()
+    }
+
+    /// Makes all endpoints one child. Their order is random if there are random numbers. Returns `None` without endpoints.
+    fn all_as_one(
+        &mut self,
+        groups: &[Group<'_>],
+        random: Option<&mut impl FnMut() -> u64>,
+    ) -> Option<usize> {
+        let mut endpoints: Vec<_> = weighted_endpoints(groups).collect();
+        if let Some(random) = random {
+            shuffle(&mut endpoints, |(weight, ..)| *weight, random);
+        }
+        // gRFC A61: the endpoints are shuffled, then their addresses form one list.
+        let all = endpoints.iter();
+        let all = all.flat_map(|(_, index, endpoint)| addresses(*index, endpoint));
+        let addresses = interleave(all.collect(), |each| each.address);
+        if addresses.is_empty() {
+            return None;
+        }
+        self.children.push(PolicyChild { addresses });
+        Some(self.children.len() - 1)
     }
 }
 
+/// Numbers the endpoints of a priority.
+fn groups(localities: &[PolicyLocality]) -> Vec<Group<'_>> {
+    let mut start = 0;
+    let mut groups = Vec::with_capacity(localities.len());
+    for locality in localities {
+        groups.push(Group {
+            weight: locality.weight,
+            endpoints: (start..).zip(&locality.endpoints).collect(),
+        });
+        start += locality.endpoints.len();
+    }
+    groups
+}
+
+/// Returns the addresses of an endpoint, in the order of the assignment.
+fn addresses(index: usize, endpoint: &PolicyEndpoint) -> impl Iterator<Item = ChildAddress> {
+    let all = std::iter::once(&endpoint.address).chain(&endpoint.additional_addresses);
+    all.map(move |address| ChildAddress {
+        endpoint: index,
+        address: *address,
+    })
+}
+
+/// Returns the endpoints, each with its weight among all of its priority (gRFC A42) and its index.
+fn weighted_endpoints<'a>(
+    groups: &'a [Group<'a>],
+) -> impl Iterator<Item = (u64, usize, &'a PolicyEndpoint)> {
+    groups.iter().flat_map(|group| {
+        let endpoints = group.endpoints.iter();
+        endpoints.map(|(index, endpoint)| {
+            let weight = u64::from(group.weight) * u64::from(endpoint.weight);
+            (weight, *index, *endpoint)
+        })
+    })
+}
+
+/// Returns the children of a ring, each with its key and weight.
+fn ring_children(start: usize, groups: &[Group<'_>]) -> Vec<(u32, Box<str>, u64)> {
+    let children = (start as u32..).zip(weighted_endpoints(groups));
+    let keyed = children.map(|(child, (weight, _, endpoint))| {
+        // gRFC A76: the key of the metadata, or else the address.
+        let key = endpoint.hash_key.as_deref().map(Box::from);
+        let key = key.unwrap_or_else(|| endpoint.address.to_string().into());
+        (child, key, weight)
+    });
+    keyed.collect()
+}
+
+/// Returns a random subset of the endpoints, by rendezvous hashing (gRFC A68): an endpoint that comes or goes changes at most one
+/// other endpoint of the subset.
+fn subset<'a>(groups: &[Group<'a>], size: u32, seed: u64) -> Vec<Group<'a>> {
+    let all = weighted_endpoints(groups).map(|(_, index, endpoint)| {
+        let address = endpoint.address.to_string();
+        (xxh64(address.as_bytes(), seed), index)
+    });
+    let mut ranks: Vec<_> = all.collect();
+    ranks.sort_unstable();
+    ranks.truncate(size as usize);
+    let chosen: BTreeSet<_> = ranks.into_iter().map(|(_, index)| index).collect();
+    let mut groups = groups.to_vec();
+    for group in &mut groups {
+        group.endpoints.retain(|(index, _)| chosen.contains(index));
+    }
+    groups
+}
+
 impl Node {
-    fn is_eager(&self) -> bool {
+    fn demand(&self) -> Demand {
         match self {
-            Self::RoundRobin(_) => true,
-            Self::Localities(localities) => localities.iter().all(|(_, node)| node.is_eager()),
+            Self::RoundRobin(_) | Self::LeastRequest(..) | Self::WeightedRoundRobin(..) => {
+                Demand::Always
+            }
+            Self::PickFirst(_) => Demand::AtStart,
+            Self::RingHash(..) => Demand::OnPick,
+            // All localities have the same policy.
+            Self::Localities(localities) => localities
+                .first()
+                .map_or(Demand::Always, |(_, node)| node.demand()),
+        }
+    }
+
+    fn weights(&self) -> Option<&Arc<WeightedRoundRobinConfig>> {
+        match self {
+            Self::WeightedRoundRobin(_, config) => Some(config),
+            Self::Localities(localities) => localities.first()?.1.weights(),
+            _ => None,
+        }
+    }
+
+    fn ring_size(&self) -> Option<usize> {
+        match self {
+            Self::RingHash(_, ring) => Some(ring.len()),
+            Self::Localities(localities) => {
+                let sizes = localities.iter().filter_map(|(_, node)| node.ring_size());
+                sizes.reduce(|sum, size| sum + size)
+            }
+            _ => None,
         }
     }
 
     fn update(
         &self,
-        states: &[Connectivity],
+        input: PolicyInput<'_>,
         random: &mut impl FnMut() -> u64,
+        connect: &mut Vec<usize>,
     ) -> (Connectivity, PickerNode) {
         match self {
-            Self::RoundRobin(range) => round_robin(range, states, random()),
+            Self::RoundRobin(range) => {
+                let (state, ready) = ready_of(range, input);
+                let picker = RoundRobinPicker::new(ready, random());
+                (state, picker_or(state, picker.map(PickerNode::RoundRobin)))
+            }
+            Self::LeastRequest(range, choice_count) => {
+                let (state, ready) = ready_of(range, input);
+                let picker = LeastRequestPicker::new(ready, *choice_count);
+                let picker = picker.map(PickerNode::LeastRequest);
+                (state, picker_or(state, picker))
+            }
+            Self::WeightedRoundRobin(range, config) => {
+                let (state, ready) = ready_of(range, input);
+                let picker = by_weight(ready, config, input, random());
+                (state, picker_or(state, picker))
+            }
+            Self::PickFirst(child) => pick_first(*child, input),
+            Self::RingHash(range, ring) => {
+                let own = input.states.get(range.clone()).unwrap_or_default();
+                let (state, wanted) = ring_hash::aggregate(own);
+                connect.extend(wanted.map(|index| range.start + index));
+                let picker = RingHashPicker::new(Arc::clone(ring), range.start as u32, own.into());
+                (state, PickerNode::RingHash(picker))
+            }
             Self::Localities(localities) => {
                 let updates = localities.iter().map(|(weight, node)| {
-                    let (state, picker) = node.update(states, random);
+                    let (state, picker) = node.update(input, random, connect);
                     (*weight, state, picker)
                 });
                 weighted(updates.collect())
@@ -139,20 +348,55 @@ impl Node {
     }
 }
 
-fn round_robin(
-    range: &Range<usize>,
-    states: &[Connectivity],
-    random: u64,
-) -> (Connectivity, PickerNode) {
-    let own = states.get(range.clone()).unwrap_or_default();
+/// Returns the state of a policy that connects all its children, and the ready ones.
+fn ready_of(range: &Range<usize>, input: PolicyInput<'_>) -> (Connectivity, Box<[u32]>) {
+    let own = input.states.get(range.clone()).unwrap_or_default();
     let state = Connectivity::of_round_robin(own.iter().copied());
     let is_ready = |(_, state): &(u32, &Connectivity)| **state == Connectivity::Ready;
     let ready = (range.start as u32..).zip(own).filter(is_ready);
-    let picker = RoundRobinPicker::new(ready.map(|(child, _)| child).collect(), random);
-    let picker = match (picker, state) {
-        (Some(picker), _) => PickerNode::RoundRobin(picker),
-        (None, Connectivity::TransientFailure) => PickerNode::Fail,
-        (None, _) => PickerNode::Queue,
+    (state, ready.map(|(child, _)| child).collect())
+}
+
+/// Returns the picker, or without ready children the one that waits or fails.
+fn picker_or(state: Connectivity, picker: Option<PickerNode>) -> PickerNode {
+    picker.unwrap_or(match state {
+        Connectivity::TransientFailure => PickerNode::Fail,
+        _ => PickerNode::Queue,
+    })
+}
+
+/// Makes the picker over ready children by their weights, or in turn while too few weights are known (gRFC A58).
+fn by_weight(
+    ready: Box<[u32]>,
+    config: &WeightedRoundRobinConfig,
+    input: PolicyInput<'_>,
+    random: u64,
+) -> Option<PickerNode> {
+    let weight_of = |child: u32| {
+        let weight = input.weights.get(child as usize);
+        weight.map_or(0.0, |weight| weight.get(input.now, config))
+    };
+    let weights: Vec<_> = ready
+        .iter()
+        .map(|child| (*child, weight_of(*child)))
+        .collect();
+    match StridePicker::new(&weights, random) {
+        Some(picker) => Some(PickerNode::Stride(picker)),
+        None => RoundRobinPicker::new(ready, random).map(PickerNode::RoundRobin),
+    }
+}
+
+fn pick_first(child: Option<usize>, input: PolicyInput<'_>) -> (Connectivity, PickerNode) {
+    let known = child.and_then(|child| Some((child, *input.states.get(child)?)));
+    let Some((child, state)) = known else {
+        return (Connectivity::TransientFailure, PickerNode::Fail);
+    };
+    let picker = match state {
+        Connectivity::Ready => PickerNode::Always(Pick::Child(child)),
+        // gRFC A62: an idle pick_first connects again when an RPC needs it.
+        Connectivity::Idle => PickerNode::Always(Pick::Connect(child)),
+        Connectivity::Connecting => PickerNode::Queue,
+        Connectivity::TransientFailure => PickerNode::Fail,
     };
     (state, picker)
 }

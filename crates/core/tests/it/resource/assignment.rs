@@ -341,3 +341,32 @@ fn c216_empty_assignment_is_valid_and_keeps_drops() {
     assert!(assignment.priorities.is_empty());
     assert_eq!(assignment.drops[0].share, PerMillion::ALL);
 }
+
+/// gRFC A76 and A61: attributes of an endpoint.
+#[test]
+fn c217_hash_key_and_additional_addresses_are_read() {
+    let with = |attributes: &str| -> Assignment {
+        let endpoint = format!(
+            "lb_endpoints {{ endpoint {{
+               address {{ socket_address {{ address: '10.0.0.1' port_value: 80 }} }}
+               additional_addresses {{ address {{ socket_address {{ address: '::1' port_value: 80 }} }} }} }}
+               {attributes} }}"
+        );
+        accepted(&of(&[locality("a", &format!("{} {endpoint}", weight(1)))]))
+    };
+    let key = |value: &str| {
+        let metadata = format!(
+            "metadata {{ filter_metadata {{ key: 'envoy.lb' value {{
+               fields {{ key: 'hash_key' value {{ {value} }} }} }} }} }}"
+        );
+        let assignment = with(&metadata);
+        assignment.priorities[0][0].endpoints[0].hash_key.clone()
+    };
+    assert_eq!(key("string_value: 'k'").as_deref(), Some("k"));
+    assert_eq!(key("string_value: ''"), None);
+    assert_eq!(key("number_value: 1"), None);
+    let plain = with("");
+    let endpoint = &plain.priorities[0][0].endpoints[0];
+    assert_eq!(endpoint.hash_key, None);
+    assert_eq!(endpoint.additional_addresses, ["[::1]:80".parse().unwrap()]);
+}

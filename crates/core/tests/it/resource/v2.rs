@@ -229,6 +229,6 @@ fn c57_shared_rules_hold_for_v2() {
     );
     assert_eq!(
         fault::<Cluster>("name: 'c' type: EDS lb_policy: MAGLEV"),
-        "c: lb_policy: MAGLEV is not supported, only ROUND_ROBIN is"
+        "c: lb_policy: MAGLEV is not supported, only ROUND_ROBIN, RING_HASH and LEAST_REQUEST are"
     );
 }
