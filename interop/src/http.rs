@@ -65,6 +65,29 @@ pub(crate) async fn ask_with(
     once(address, request.header(name, value)).await
 }
 
+/// Sends a GET of `/` with each of these values of a header, one after another on one connection, and returns the bodies.
+/// Any status but 200 is an error.
+pub(crate) async fn ask_each(
+    address: SocketAddr,
+    header: &str,
+    values: impl Iterator<Item = String>,
+) -> Fallible<Vec<String>> {
+    let mut connection = Connection::open(address).await?;
+    let mut bodies = Vec::new();
+    for value in values {
+        let request = Request::get("/").header(header::HOST, HOST);
+        let request = request.header(header, value).body(Empty::new())?;
+        let response = timeout(LIMIT, connection.send(request)).await;
+        let response = response.map_err(|_| format!("GET / of {address}: late"))??;
+        let body = String::from_utf8_lossy(response.body()).into_owned();
+        match response.status() {
+            StatusCode::OK => bodies.push(body),
+            status => return Err(format!("GET / of {address}: {status}: {body}").into()),
+        }
+    }
+    Ok(bodies)
+}
+
 async fn once(address: SocketAddr, request: request::Builder) -> Fallible<Response<Bytes>> {
     let request = request.body(Empty::new())?;
     let exchange = async { Connection::open(address).await?.send(request).await };

@@ -2,9 +2,10 @@
 
 It prints one line per finished call: "ok BACKEND" or "err CODE MESSAGE", as its Go twin does.
 
-    GRPC_XDS_BOOTSTRAP=file client.py TARGET METHOD WORKERS [csds]
+    GRPC_XDS_BOOTSTRAP=file client.py TARGET METHOD WORKERS [csds | keys COUNT]
 
-With "csds" it also tells by CSDS what it holds, and prints "csds ADDRESS" first.
+With "csds" it also shows by CSDS what it holds, and prints "csds ADDRESS" first. With "keys" it makes one call for each key,
+0 to COUNT - 1, in the header x-key, and prints "key KEY BACKEND" for each and "done" at the end.
 """
 
 import json
@@ -35,6 +36,17 @@ def work(method, stopped):
         time.sleep(PAUSE)
 
 
+def call_by_key(method, keys):
+    for key in keys:
+        try:
+            answer = method(b"", timeout=DEADLINE, metadata=[("x-key", str(key))])
+            line = f"key {key} {answer.decode()}\n"
+        except grpc.RpcError as error:
+            line = f"err {error.code().name} {json.dumps(error.details())}\n"
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
 def serve_csds():
     from concurrent import futures
 
@@ -54,9 +66,18 @@ def main():
     channel = grpc.insecure_channel(target)
     method = channel.unary_unary(path)
     stopped = threading.Event()
-    threads = [threading.Thread(target=work, args=(method, stopped)) for _ in range(workers)]
+    if sys.argv[4:5] == ["keys"]:
+        count = int(sys.argv[5])
+        jobs = [(call_by_key, (method, range(first, count, workers))) for first in range(workers)]
+    else:
+        jobs = [(work, (method, stopped))] * workers
+    threads = [threading.Thread(target=run, args=args) for run, args in jobs]
     for thread in threads:
         thread.start()
+    if sys.argv[4:5] == ["keys"]:
+        for thread in threads:
+            thread.join()
+        print("done", flush=True)
     sys.stdin.read()
     stopped.set()
     for thread in threads:

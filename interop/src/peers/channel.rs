@@ -78,7 +78,20 @@ fn open_by(clients: ClientPool) -> Fallible<XdsChannel> {
 
 /// Makes one call of a method.
 pub(crate) async fn call(channel: &mut XdsChannel, method: &str) -> Fallible<Outcome> {
-    let request = Request::post(method)
+    call_with(channel, method, &[]).await
+}
+
+/// The same with more headers.
+pub(crate) async fn call_with(
+    channel: &mut XdsChannel,
+    method: &str,
+    headers: &[(&str, &str)],
+) -> Fallible<Outcome> {
+    let mut request = Request::post(method);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request
         .header(header::CONTENT_TYPE, "application/grpc")
         .header(header::TE, "trailers")
         .header("grpc-timeout", DEADLINE)

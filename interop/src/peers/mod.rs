@@ -10,6 +10,7 @@ pub(crate) mod go_backend;
 pub(crate) mod grpc;
 pub(crate) mod grpc_server;
 pub(crate) mod grpc_v2;
+pub(crate) mod keys;
 pub(crate) mod oxds;
 pub(crate) mod rest;
 pub(crate) mod suite;

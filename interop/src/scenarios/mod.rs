@@ -3,6 +3,7 @@
 mod admin;
 mod api;
 mod channel;
+mod channel_choices;
 mod channel_goaway;
 mod channel_protocols;
 mod channel_v2;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         source::scenarios(),
         grpc_v2::scenarios(),
         channel::scenarios(),
+        channel_choices::scenarios(),
         channel_goaway::scenarios(),
         loads::scenarios(),
         channel_protocols::scenarios(),

@@ -36,7 +36,8 @@ func (Raw) Name() string { return "proto" }
 // Plan holds the arguments of the command line: TARGET METHOD WORKERS.
 type Plan struct {
 	Target, Method string
-	workers        int
+	// Workers is the number of calls in progress at once.
+	Workers int
 }
 
 // Arguments parses the command line, and ends the program if it is invalid.
@@ -56,10 +57,10 @@ type Caller func(ctx context.Context, method string, request, reply *[]byte) (co
 
 // Run calls until stdin closes.
 func (p Plan) Run(call Caller) {
-	lines := make(chan string, p.workers)
+	lines := make(chan string, p.Workers)
 	var running sync.WaitGroup
 	ctx, stop := context.WithCancel(context.Background())
-	for i := 0; i < p.workers; i++ {
+	for i := 0; i < p.Workers; i++ {
 		running.Add(1)
 		go func() {
 			defer running.Done()

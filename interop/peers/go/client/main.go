@@ -1,20 +1,41 @@
 // A load generator on grpc-go: unary calls to an xds:/// target until stdin closes; see package calls.
 //
-//	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS
+//	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS [keys COUNT]
+//
+// With "keys" it makes one call for each key, 0 to COUNT - 1, in the header x-key, and prints "key KEY BACKEND" for each and
+// "done" at the end.
 package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log"
+	"os"
+	"strconv"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	_ "google.golang.org/grpc/xds"
 	"oxds/interop/peers-shared/calls"
 )
 
+// deadline of a call with a key: longer than any wait for a connection.
+const deadline = 15 * time.Second
+
 func main() {
+	var keys int
+	if len(os.Args) == 6 && os.Args[4] == "keys" {
+		var err error
+		if keys, err = strconv.Atoi(os.Args[5]); err != nil {
+			log.Fatal(err)
+		}
+		os.Args = os.Args[:4]
+	}
 	plan := calls.Arguments()
 	conn, err := grpc.NewClient(plan.Target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -22,8 +43,36 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	if keys > 0 {
+		callByKey(conn, plan, keys)
+		return
+	}
 	plan.Run(func(ctx context.Context, method string, request, reply *[]byte) (string, string) {
 		s := status.Convert(conn.Invoke(ctx, method, request, reply))
 		return s.Code().String(), s.Message()
 	})
+}
+
+func callByKey(conn *grpc.ClientConn, plan calls.Plan, keys int) {
+	var running sync.WaitGroup
+	for first := 0; first < plan.Workers; first++ {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			for key := first; key < keys; key += plan.Workers {
+				ctx, cancel := context.WithTimeout(context.Background(), deadline)
+				ctx = metadata.AppendToOutgoingContext(ctx, "x-key", strconv.Itoa(key))
+				request, reply := []byte{}, []byte{}
+				if err := conn.Invoke(ctx, plan.Method, &request, &reply); err != nil {
+					fmt.Printf("err %v\n", err)
+				} else {
+					fmt.Printf("key %d %s\n", key, reply)
+				}
+				cancel()
+			}
+		}()
+	}
+	running.Wait()
+	fmt.Println("done")
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
