@@ -1,4 +1,5 @@
-//! F-1: time until a folder of YAML is served, compared with go-control-plane, and with parsing the YAML alone.
+//! F-1: time until a folder of YAML is served, compared with go-control-plane, with parsing the YAML alone, and with the same
+//! without the checks for deprecated and unfinished elements.
 //!
 //! The peer reads the same files on as many threads with `sigs.k8s.io/yaml` and `protojson`, validates the messages and sets
 //! a snapshot of them. It encodes and hashes them at the first delta request; a second figure of it has that, too. The parser
@@ -38,24 +39,26 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let peer = program("OXDS_BENCH_GO_CONTROL_PLANE")?;
     let (mut loads, mut parses) = (Vec::new(), Vec::new());
     let (mut peers, mut peers_encoded) = (Vec::new(), Vec::new());
+    let mut unchecked_loads = Vec::new();
+    let role = |check_life_cycle| Role::Load {
+        folder: folder.path().to_owned(),
+        check_life_cycle,
+    };
     for _ in 0..rounds {
-        let load = Role::Load {
-            folder: folder.path().to_owned(),
-        };
-        let load: Took = Part::start_measuring(&load)?.finish()?;
+        let load: Took = Part::start_measuring(&role(true))?.finish()?;
+        let unchecked: Took = Part::start_measuring(&role(false))?.finish()?;
         let parse = Role::Parse {
             folder: folder.path().to_owned(),
         };
         let parse: Took = Part::start_measuring(&parse)?.finish()?;
         let theirs = format!("-load={}", folder.path().display());
         let theirs: Took = Part::start_program_measuring(&peer, &[theirs])?.finish()?;
-        if [&load, &parse, &theirs]
-            .iter()
-            .any(|took| took.resources != resources)
-        {
-            return Err(format!("{load:?}, {parse:?}, {theirs:?} of {resources}"));
+        let all = [&load, &unchecked, &parse, &theirs];
+        if all.iter().any(|took| took.resources != resources) {
+            return Err(format!("{all:?} of {resources}"));
         }
         loads.push(load.millis);
+        unchecked_loads.push(unchecked.millis);
         parses.push(parse.millis);
         peers.push(theirs.millis);
         peers_encoded.push(theirs.encoded_millis.ok_or("the peer has not encoded")?);
@@ -74,13 +77,16 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     row("YAML alone", median(parses), Target::AtMost(2.0));
     row("gcp snapshot", median(peers), Target::None);
     row("gcp, encoded", median(peers_encoded), Target::None);
+    row("unchecked", median(unchecked_loads), Target::AtMost(1.1));
     Ok(())
 }
 
 /// The role that loads and serves.
-pub(crate) async fn load(folder: &Path) -> Result<Took, String> {
+pub(crate) async fn load(folder: &Path, check_life_cycle: bool) -> Result<Took, String> {
     let start = Instant::now();
-    let store = DirStore::open(folder, dir::Options::default()).map_err(|e| e.to_string())?;
+    let mut options = dir::Options::default();
+    options.codec.check_life_cycle = check_life_cycle;
+    let store = DirStore::open(folder, options).map_err(|e| e.to_string())?;
     let cache = Cache::new();
     let server = Server::builder()
         .grpc(([127, 0, 0, 1], 0).into())

@@ -42,7 +42,10 @@ fn run(role: Role, live_heap: LiveHeap) -> Result<(), String> {
             let served = push::serve(holding, count, groups, keys.as_deref(), live_heap);
             runtime.block_on(served)
         }
-        Role::Load { folder } => result(&runtime.block_on(load::load(&folder))?),
+        Role::Load {
+            folder,
+            check_life_cycle,
+        } => result(&runtime.block_on(load::load(&folder, check_life_cycle))?),
         Role::Parse { folder } => result(&load::parse(&folder)?),
         Role::Api { folder, work } => result(&api::work(&folder, work)?),
         Role::Calls {

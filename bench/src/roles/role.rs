@@ -34,7 +34,11 @@ pub(crate) enum Role {
         keys: Option<PathBuf>,
     },
     /// Loads a folder until it is served, and reports the time.
-    Load { folder: PathBuf },
+    Load {
+        folder: PathBuf,
+        /// Look for deprecated and unfinished elements.
+        check_life_cycle: bool,
+    },
     /// Parses the YAML of a folder only.
     Parse { folder: PathBuf },
     /// Does one of the works of `oxds api` on the repository in a folder.

@@ -21,6 +21,8 @@ use oxds_types::error::Reason;
 use oxds_types::lifecycle::Policy;
 use oxds_types::{Error, ResourceType};
 
+use crate::metrics::{DEPRECATED_FEATURE_USE, DYNAMIC_UNKNOWN_FIELDS, Recorder, WIP_PROTOS};
+
 /// Fields that are logged. A control plane could invent more.
 const MAX_LOGGED: usize = 1_000;
 
@@ -55,6 +57,7 @@ struct Shared {
     work_in_progress: AtomicU64,
     unknown_fields: AtomicU64,
     logged: Mutex<HashSet<String>>,
+    recorder: Option<Arc<dyn Recorder>>,
 }
 
 /// Handling of unknown fields in received resources (Envoy: dynamic configuration).
@@ -85,6 +88,17 @@ impl FieldChecks {
     /// Creates checks with the default policy: annotations alone decide about deprecated fields.
     #[must_use]
     pub fn new(unknown: UnknownFields) -> Self {
+        Self::recorded(unknown, None)
+    }
+
+    /// Creates such checks, which also record their numbers as metrics: [`DEPRECATED_FEATURE_USE`], [`WIP_PROTOS`] and
+    /// [`DYNAMIC_UNKNOWN_FIELDS`].
+    #[must_use]
+    pub fn with_recorder(unknown: UnknownFields, recorder: Arc<dyn Recorder>) -> Self {
+        Self::recorded(unknown, Some(recorder))
+    }
+
+    fn recorded(unknown: UnknownFields, recorder: Option<Arc<dyn Recorder>>) -> Self {
         let mut options = Options::default();
         options.allow_unknown_fields = unknown != UnknownFields::Reject;
         Self {
@@ -95,6 +109,7 @@ impl FieldChecks {
                 work_in_progress: AtomicU64::new(0),
                 unknown_fields: AtomicU64::new(0),
                 logged: Mutex::default(),
+                recorder,
             }),
         }
     }
@@ -137,13 +152,16 @@ impl Shared {
     }
 
     fn warning(&self, resource_type: &ResourceType, warning: &Error) {
-        let counter = match &warning.reason {
-            Reason::Deprecated(_) => &self.deprecated,
-            Reason::WorkInProgress(_) => &self.work_in_progress,
+        let (counter, instrument) = match &warning.reason {
+            Reason::Deprecated(_) => (&self.deprecated, &DEPRECATED_FEATURE_USE),
+            Reason::WorkInProgress(_) => (&self.work_in_progress, &WIP_PROTOS),
             _ if self.unknown == UnknownFields::Ignore => return,
-            _ => &self.unknown_fields,
+            _ => (&self.unknown_fields, &DYNAMIC_UNKNOWN_FIELDS),
         };
         counter.fetch_add(warning.count as u64, Relaxed);
+        if let Some(recorder) = &self.recorder {
+            recorder.add(instrument, &[resource_type.message()], warning.count as u64);
+        }
         // One line per field, whatever resources use it.
         let text = warning.reason.to_string();
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,6 +210,7 @@ mod tests {
     use prost::Message as _;
 
     use super::*;
+    use crate::metrics::Instrument;
 
     #[expect(deprecated, reason = "the test is about deprecated fields")]
     fn deprecated() -> Vec<u8> {
@@ -235,6 +254,55 @@ mod tests {
             1,
             "one log line per field"
         );
+    }
+
+    /// A recorder that keeps what it is sent.
+    #[derive(Debug, Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    impl Recorder for Kept {
+        fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64) {
+            let line = format!("{} {} {by}", counter.name, labels.join(","));
+            self.0.lock().unwrap().push(line);
+        }
+
+        fn set(&self, _: &'static Instrument, _: &[&str], _: i64) {}
+
+        fn end(&self, _: &'static Instrument, _: &[&str]) {}
+    }
+
+    #[test]
+    fn v44_v58_v59_received_fields_are_metrics() {
+        let kept = Arc::new(Kept::default());
+        let recorder = Arc::clone(&kept) as Arc<dyn Recorder>;
+        let check = FieldChecks::with_recorder(UnknownFields::Warn, recorder).resource_check();
+        let unknown = b"\x0a\x01a\x90\x4d\x01";
+        let unfinished = wip();
+        for value in [&deprecated()[..], unknown, &unfinished] {
+            assert_eq!(check.check(&ResourceType::CLUSTER, value), Ok(()));
+        }
+        let of = |name: &str| format!("oxds.xds_client.{name} envoy.config.cluster.v3.Cluster 1");
+        let names = [
+            "deprecated_feature_use",
+            "dynamic_unknown_fields",
+            "wip_protos",
+        ];
+        assert_eq!(*kept.0.lock().unwrap(), names.map(of));
+    }
+
+    /// A cluster with a work-in-progress field in an extension.
+    fn wip() -> Vec<u8> {
+        use oxds_types::codec::{Format, decode};
+        let text = "'@type': type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: a
+typed_extension_protocol_options:
+  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+    '@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+    explicit_http_config: { http2_protocol_options: { use_oghttp2_codec: true } }
+";
+        let options = Options::default();
+        let decoded = decode("a.yaml".as_ref(), Format::Yaml, text.as_bytes(), &options);
+        decoded.unwrap().remove(0).any.value.to_vec()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use oxds_core::resource::Extensions;
+use oxds_core::resource::{Extensions, ResourceCheck};
 
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::channelz::Registry;
@@ -49,6 +49,14 @@ impl ClientPool {
     #[must_use]
     pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
+        self
+    }
+
+    /// Checks every resource that the clients receive that are created after this call, before it is parsed
+    /// ([`Options::resource_check`]).
+    #[must_use]
+    pub fn with_check(mut self, check: ResourceCheck) -> Self {
+        self.options.resource_check = Some(check);
         self
     }
 

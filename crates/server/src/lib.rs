@@ -70,16 +70,17 @@ mod cache;
 mod csds;
 mod deprecations;
 mod discovery;
+mod disk_layers;
 mod files;
 mod hooks;
 mod load;
 mod metrics;
 mod not_representable;
 mod rollback;
-mod runtime;
 mod security;
 mod server;
 pub mod store;
+mod watches;
 
 pub use cache::{Cache, OlderMajors, OlderMajorsError};
 pub use deprecations::{ClientVersion, DeprecatedElement, Deprecations, Place};
@@ -107,9 +108,9 @@ pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::{Node, VersionedTypeUrl};
 pub use oxds_types::identity::{ClientApi, FieldCatalogue, Requirement, SemVer, Support};
 pub use oxds_types::lifecycle;
-pub use oxds_types::runtime::{self as runtime_layers, Runtime};
+pub use oxds_types::runtime::{self, Runtime};
 pub use oxds_types::translate;
-pub use oxds_types::{Glob, Reference, ResourceType, Version};
+pub use oxds_types::{ApiVersion, Glob, Reference, ResourceType, Version};
 
 /// Compiles and runs the snippets of the guide.
 #[cfg(doctest)]

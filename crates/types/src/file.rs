@@ -1,5 +1,6 @@
-//! Reads regular files up to a size limit, and identifies the states of a file.
+//! Reads regular files up to a size limit, replaces files as a whole, and identifies the states of a file.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::Read as _;
@@ -106,4 +107,73 @@ pub fn read(path: &Path, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
         return Err(ReadError::TooLarge(limit));
     }
     Ok(bytes)
+}
+
+/// Replaces the content of a file as a whole, or makes the file: a reader sees the old content or the new one. A symbolic link
+/// stays, and its target gets the content; permissions stay. A pipe or a device is written to.
+///
+/// # Errors
+/// The error of the operating system. The file has its old content then.
+pub fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let before = std::fs::metadata(&target).ok();
+    let name = match (target.file_name(), &before) {
+        (Some(name), Some(before)) if before.is_file() => name,
+        (Some(name), None) => name,
+        _ => return std::fs::write(path, content),
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.new", std::process::id()));
+    let beside = target.with_file_name(hidden);
+    let keep_permissions = || match before {
+        Some(before) => std::fs::set_permissions(&beside, before.permissions()),
+        None => Ok(()),
+    };
+    let replaced = std::fs::write(&beside, content)
+        .and_then(|()| keep_permissions())
+        .and_then(|()| std::fs::rename(&beside, &target));
+    if replaced.is_err() {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(&beside);
+    }
+    replaced
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::io::Read as _;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// Given a reader of a file behind a link, when the file is replaced, then the reader has the old content, the link leads to
+    /// the new one with the permissions as before, and nothing else is left.
+    #[test]
+    fn v40_replaced_file_is_never_half_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        replace(&file, b"old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        let mut reader = File::open(&link).unwrap();
+        replace(&link, b"new").unwrap();
+        let mut old = String::new();
+        reader.read_to_string(&mut old).unwrap();
+        assert_eq!((&*old, &*fs::read(&link).unwrap()), ("old", &b"new"[..]));
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let mode = fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn v40_failed_replacement_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(replace(&dir.path().join("none/file"), b"x").is_err());
+        assert!(replace(dir.path(), b"x").is_err(), "a folder");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        replace(Path::new("/dev/null"), b"x").unwrap();
+    }
 }

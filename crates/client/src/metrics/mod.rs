@@ -14,6 +14,12 @@
 //! | `grpc.xds_client.resource_updates_valid` | counter | `{resource}` | the same, `grpc.xds.resource_type` |
 //! | `grpc.xds_client.resource_updates_invalid` | counter | `{resource}` | the same |
 //! | `grpc.xds_client.resources` | gauge | `{resource}` | `grpc.target`, `grpc.xds.authority`, `grpc.xds.cache_state`, `grpc.xds.resource_type` |
+//! | `oxds.xds_client.deprecated_feature_use` | counter | `{use}` | `grpc.xds.resource_type` |
+//! | `oxds.xds_client.wip_protos` | counter | `{use}` | the same |
+//! | `oxds.xds_client.dynamic_unknown_fields` | counter | `{field}` | the same |
+//!
+//! The last three are recorded by the checks of the feature `lifecycle` (`FieldChecks::with_recorder`), and their meaning is that of
+//! Envoy's `runtime.deprecated_feature_use`, `server.wip_protos` and `server.dynamic_unknown_fields`. gRFC A78 has the others.
 
 #[cfg(feature = "opentelemetry")]
 mod opentelemetry;
@@ -116,11 +122,41 @@ pub static RESOURCES: Instrument = Instrument {
     labels: &[TARGET, AUTHORITY, STATE, TYPE],
 };
 
+/// Uses of deprecated fields and enum values in received resources that are allowed.
+pub static DEPRECATED_FEATURE_USE: Instrument = Instrument {
+    name: "oxds.xds_client.deprecated_feature_use",
+    kind: InstrumentKind::Counter,
+    unit: "{use}",
+    description: "A counter of uses of deprecated fields and enum values in received resources",
+    labels: &[TYPE],
+};
+
+/// Uses of work-in-progress fields, messages and files in received resources.
+pub static WIP_PROTOS: Instrument = Instrument {
+    name: "oxds.xds_client.wip_protos",
+    kind: InstrumentKind::Counter,
+    unit: "{use}",
+    description: "A counter of uses of work-in-progress fields, messages and files in received resources",
+    labels: &[TYPE],
+};
+
+/// Unknown fields in received resources that were accepted.
+pub static DYNAMIC_UNKNOWN_FIELDS: Instrument = Instrument {
+    name: "oxds.xds_client.dynamic_unknown_fields",
+    kind: InstrumentKind::Counter,
+    unit: "{field}",
+    description: "A counter of unknown fields in received resources that were accepted",
+    labels: &[TYPE],
+};
+
 /// All instruments that clients record.
-pub static INSTRUMENTS: [&Instrument; 5] = [
+pub static INSTRUMENTS: [&Instrument; 8] = [
     &CONNECTED,
     &SERVER_FAILURE,
     &RESOURCE_UPDATES_VALID,
     &RESOURCE_UPDATES_INVALID,
     &RESOURCES,
+    &DEPRECATED_FEATURE_USE,
+    &WIP_PROTOS,
+    &DYNAMIC_UNKNOWN_FIELDS,
 ];

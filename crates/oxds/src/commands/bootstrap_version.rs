@@ -1,6 +1,8 @@
-//! The option `--bootstrap-version` of commands that are clients: whether the previous major of the API may be used (V-48).
+//! The option `--bootstrap-version` of commands that are clients, and `--oldest-version` of the server: whether the previous major
+//! of the API may be used (V-48, V-61).
 
 use oxds_client::Bootstrap;
+use oxds_types::ApiVersion;
 use oxds_types::identity::{Major, Majors};
 
 use crate::exit::Failure;
@@ -27,13 +29,21 @@ impl BootstrapVersion {
     }
 }
 
+/// Parses the oldest major that may be used.
+pub(super) fn oldest(text: &str) -> Result<ApiVersion, String> {
+    match text {
+        "2" => Ok(ApiVersion::V2),
+        "3" => Ok(ApiVersion::V3),
+        _ => Err("expected 2 or 3, the majors of this version of oxds".to_owned()),
+    }
+}
+
 /// Parses the oldest major that may be used, and returns the majors from there on.
 fn majors(text: &str) -> Result<Majors, String> {
     let all = [Major::V2, Major::V3];
-    let oldest = match text {
-        "2" => 0,
-        "3" => 1,
-        _ => return Err("expected 2 or 3, the majors of this version of oxds".to_owned()),
+    let oldest = match oldest(text)? {
+        ApiVersion::V2 => 0,
+        ApiVersion::V3 => 1,
     };
     Ok(all.into_iter().skip(oldest).collect())
 }

@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use http::StatusCode;
-use oxds_server::dir;
 use oxds_server::{ClientVersion, DeprecatedElement, Deprecations, Place};
 use oxds_types::text;
 
 use super::control_plane::{ControlPlane, ControlPlaneArgs};
-use super::lifecycle::LifecycleArgs;
-use super::runtime_keys::RuntimeKeys;
-use super::{Format, dir_options, runtime, unreadable};
+use super::lifecycle::FolderFieldArgs;
+use super::{Format, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::table::one_line;
@@ -46,9 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
-    lifecycle: LifecycleArgs,
-    #[command(flatten)]
-    runtime: RuntimeKeys,
+    fields: FolderFieldArgs,
     #[command(flatten)]
     control_plane: ControlPlaneArgs,
 }
@@ -81,13 +77,11 @@ impl FailOn {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let deprecations = match &args.dir {
         Some(dir) => {
-            let mut options = dir_options(args.lifecycle.allow_unknown_static_fields, false);
-            options.codec.policy = args.lifecycle.policy(args.runtime.snapshot()?)?;
-            let report = dir::load(dir, &options).map_err(|error| unreadable(&error))?;
+            let report = args.fields.load(dir, false)?;
             Deprecations::of(&report.deprecated_uses)
         }
         None => {
-            if args.lifecycle.ledger.is_some() {
+            if args.fields.lifecycle.ledger.is_some() {
                 return Err(Failure::usage(
                     "--ledger has no effect on a control plane: expected DIR, or `oxds serve --ledger`",
                 ));

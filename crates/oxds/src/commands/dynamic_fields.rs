@@ -20,6 +20,14 @@ pub(crate) struct DynamicFieldArgs {
     runtime: RuntimeKeys,
 }
 
+/// Returns a check that only warns: of deprecated, unfinished and unknown fields. It is for commands that show what a control plane
+/// serves, or that stand for a client without checks.
+pub(crate) fn warnings() -> ResourceCheck {
+    let checks = FieldChecks::new(UnknownFields::Warn);
+    checks.set_policy(Policy::undecided());
+    checks.resource_check()
+}
+
 impl DynamicFieldArgs {
     /// Returns the check of received resources.
     pub(crate) fn check(&self) -> Result<ResourceCheck, Failure> {

@@ -15,7 +15,7 @@ use tracing::error;
 use super::print::{self, NamedResource};
 use super::source;
 use super::subscription::{FollowError, Subscription};
-use super::{View, dir_options, duration, runtime, unreadable};
+use super::{View, dir_options, duration, dynamic_fields, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -30,7 +30,8 @@ Examples:
   oxds get listeners --node-id edge-1 --server 10.0.0.7:18000
   oxds get clusters -o yaml --dir ./config       # the clusters of a folder, without a control plane
 
-It sends one subscription to the control plane, by delta ADS. TYPE is a short name (cds, eds, lds, \
+It sends one subscription to the control plane, by delta ADS. Deprecated, unfinished and unknown fields of the \
+resources are warnings on stderr. TYPE is a short name (cds, eds, lds, \
 rds, sds, …), the name of a message (cluster, listener, …) or its full name.
 
 Exit codes: 0 printed; 1 resource NAME not found, no response from the control plane, or errors in \
@@ -95,7 +96,8 @@ async fn from_control_plane(
         &args.resource_type,
         names,
         Protocol::Delta,
-    )?;
+    )?
+    .with_check(dynamic_fields::warnings());
     let first = timeout(args.timeout, subscription.next()).await;
     first
         .map_err(|_| {

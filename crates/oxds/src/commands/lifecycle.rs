@@ -6,12 +6,15 @@ use std::path::{Path, PathBuf};
 use jiff::civil::Date;
 use oxds_apicheck::clock::{self, Schedule};
 use oxds_apicheck::ledger::Ledger;
+use oxds_server::dir;
 use oxds_types::descriptor;
 use oxds_types::lifecycle::{self, Clock, Entry, Phase, Policy};
 use oxds_types::runtime::Snapshot;
 use tracing::warn;
 
 use super::api::{ScheduleArgs, today};
+use super::runtime_keys::RuntimeKeys;
+use super::{dir_options, unreadable};
 use crate::exit::Failure;
 
 /// Options about deprecated and unknown fields in files.
@@ -26,6 +29,24 @@ pub(crate) struct LifecycleArgs {
     pub(crate) ledger: Option<PathBuf>,
     #[command(flatten)]
     schedule: ScheduleArgs,
+}
+
+/// Options of commands that read a folder once.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FolderFieldArgs {
+    #[command(flatten)]
+    pub(crate) lifecycle: LifecycleArgs,
+    #[command(flatten)]
+    runtime: RuntimeKeys,
+}
+
+impl FolderFieldArgs {
+    /// Reads a folder with these options.
+    pub(crate) fn load(&self, folder: &Path, strict: bool) -> Result<dir::Report, Failure> {
+        let mut options = dir_options(self.lifecycle.allow_unknown_static_fields, strict);
+        options.codec.policy = self.lifecycle.policy(self.runtime.snapshot()?)?;
+        dir::load(folder, &options).map_err(|error| unreadable(&error))
+    }
 }
 
 impl LifecycleArgs {

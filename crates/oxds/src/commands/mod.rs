@@ -37,8 +37,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use oxds_server::dir;
+use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::output::Output;
 use crate::progress;
 
 /// Format of a report on stdout.
@@ -61,6 +63,18 @@ pub(crate) enum View {
     Yaml,
     /// JSON, for programs
     Json,
+}
+
+impl View {
+    /// Writes a report in this form.
+    fn write(self, report: &impl Serialize, table: impl FnOnce() -> String) -> Result<(), Failure> {
+        let mut output = Output::new();
+        match self {
+            Self::Table => output.write(&table()),
+            Self::Yaml => output.yaml(report),
+            Self::Json => output.json(report),
+        }
+    }
 }
 
 /// Returns the options for reading a folder, with progress on a terminal.

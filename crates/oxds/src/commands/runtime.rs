@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::control_plane::{ControlPlane, ControlPlaneArgs};
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::table::Table;
 
 const EXAMPLES: &str = "\
@@ -82,12 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
         fetch(&control_plane, &args.prefix).await
     })?;
-    let mut output = Output::new();
-    match args.output {
-        View::Table => output.write(&table(&report))?,
-        View::Yaml => output.yaml(&report)?,
-        View::Json => output.json(&report)?,
-    }
+    args.output.write(&report, || table(&report))?;
     let has_error = report
         .layer_states
         .iter()

@@ -1,11 +1,12 @@
 //! Options of `oxds serve` for its own runtime: layers, and where they come from.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::core::v3::config_source::ConfigSourceSpecifier;
 use envoy_types::pb::envoy::config::core::v3::{ApiVersion, ConfigSource};
-use oxds_client::source::Clusters;
+use oxds_client::source::{Clusters, SourceError};
 use oxds_client::{Bootstrap, Options, Protocol, Source, XdsClient};
 use oxds_server::Builder;
 use oxds_types::runtime::{Disk, Layer, LayerConfig, Layered, Runtime, Snapshot, Source as Origin};
@@ -75,9 +76,10 @@ impl RuntimeArgs {
         let control_planes = (self.server, self.bootstrap);
         let mut layers = vec![Layer::environment(std::env::vars_os())];
         if let Some(file) = &self.config {
-            let layered = Layered::read(file);
-            for layer in layered.map_err(Failure::usage)?.layers {
-                layers.push(opened.configured(layer)?);
+            let layered = Layered::read(file).map_err(Failure::usage)?;
+            let clusters = StaticClusters::of(&layered)?;
+            for layer in layered.layers {
+                layers.push(opened.configured(layer, &clusters)?);
             }
         }
         for path in self.paths {
@@ -121,7 +123,11 @@ fn bootstrap(
 }
 
 impl OpenedRuntime {
-    fn configured(&mut self, layer: LayerConfig) -> Result<Layer, Failure> {
+    fn configured(
+        &mut self,
+        layer: LayerConfig,
+        clusters: &StaticClusters,
+    ) -> Result<Layer, Failure> {
         match layer {
             LayerConfig::Static(layer) => Ok(layer),
             LayerConfig::Admin { name } => Ok(Layer::new(name, Origin::Admin)),
@@ -132,8 +138,9 @@ impl OpenedRuntime {
                 source,
             } => {
                 check_major(&name, &source)?;
-                let source = Source::from_config(&source, &Clusters::default());
+                let source = Source::from_config(&source, &clusters.usable);
                 let source = source.map_err(|error| {
+                    let error = clusters.explain(&error);
                     Failure::usage(format_args!(
                         "runtime layer {name:?}: rtds_layer.rtds_config: {error}"
                     ))
@@ -203,6 +210,38 @@ impl OpenedRuntime {
             tokio::spawn(followed.map_err(Failure::usage)?);
         }
         Ok(())
+    }
+}
+
+/// The static clusters of an Envoy bootstrap, which `envoy_grpc` names.
+struct StaticClusters {
+    usable: Clusters,
+    /// Reasons why the others cannot be used, by name.
+    others: BTreeMap<String, String>,
+}
+
+impl StaticClusters {
+    fn of(layered: &Layered) -> Result<Self, Failure> {
+        let (mut usable, mut others) = (Clusters::default(), BTreeMap::new());
+        for (name, address) in layered.clusters() {
+            match address {
+                Ok(address) => usable = usable.at(name, address).map_err(Failure::usage)?,
+                Err(reason) => drop(others.insert(name.to_owned(), reason.to_owned())),
+            }
+        }
+        Ok(Self { usable, others })
+    }
+
+    /// Returns the text of an error. For a cluster it says what the bootstrap has.
+    fn explain(&self, error: &SourceError) -> String {
+        let SourceError::UnknownCluster { field, cluster } = error else {
+            return error.to_string();
+        };
+        let reason = match self.others.get(cluster) {
+            Some(reason) => reason,
+            None => "not found: expected one of static_resources.clusters",
+        };
+        format!("{field}: cluster {cluster:?} {reason}, or `ads: {{}}` with --runtime-bootstrap")
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oxds_server::{BindError, CsdsAccess, DirStore, FileSink, OnNack, Server};
+use oxds_server::{ApiVersion, BindError, CsdsAccess, DirStore, FileSink, OnNack, Server};
 use tracing::{info, warn};
 
 use super::files;
@@ -15,7 +15,7 @@ use super::lifecycle::LifecycleArgs;
 use super::limits::LimitArgs;
 use super::runtime_args::RuntimeArgs;
 use super::server_security::SecurityArgs;
-use super::{dir_options, duration, runtime, state, unreadable};
+use super::{bootstrap_version, dir_options, duration, runtime, state, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::output::Output;
@@ -87,6 +87,10 @@ pub(crate) struct Args {
     /// Clients that may read the state of all clients over CSDS, where no --authorize rule decides
     #[arg(long, value_enum, default_value_t, value_name = "CLIENTS")]
     csds: CsdsClients,
+    /// Oldest major of the API that clients may use, 2 or 3. With 3, clients of v2 are refused with a reason: for the day when
+    /// `oxds status` shows none of them any more
+    #[arg(long, value_name = "MAJOR", default_value = "2", value_parser = bootstrap_version::oldest)]
+    oldest_version: ApiVersion,
     /// Folder for state that survives a restart: rollbacks [default: $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -206,6 +210,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .security(security.clone())
         .limits(limits)
         .on_nack(on_nack)
+        .oldest_api(args.oldest_version)
         .lost_log_lines(log::lost_lines())
         .store(store)
         .bind()

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use oxds_server::dir::{self, Report};
+use oxds_server::dir::Report;
 use oxds_server::{FileSink, Finding, Severity};
 use oxds_types::text;
 use serde::Serialize;
 
-use super::lifecycle::LifecycleArgs;
-use super::runtime_keys::RuntimeKeys;
-use super::{Format, dir_options, files, unreadable};
+use super::lifecycle::FolderFieldArgs;
+use super::{Format, files};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -46,15 +45,11 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: Format,
     #[command(flatten)]
-    lifecycle: LifecycleArgs,
-    #[command(flatten)]
-    runtime: RuntimeKeys,
+    fields: FolderFieldArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let mut options = dir_options(args.lifecycle.allow_unknown_static_fields, args.strict);
-    options.codec.policy = args.lifecycle.policy(args.runtime.snapshot()?)?;
-    let mut report = dir::load(&args.dir, &options).map_err(|error| unreadable(&error))?;
+    let mut report = args.fields.load(&args.dir, args.strict)?;
     if let Some(out) = &args.files {
         files::check(&args.dir, out)?;
         let findings = FileSink::check(out, report.of_all_nodes());

@@ -213,3 +213,18 @@ fn c142_last_load_report_is_sent_before_exit() {
     let sum = |field: &str| -> u64 { requests.clone().filter_map(|r| r[field].as_u64()).sum() };
     assert_eq!((sum("issued"), sum("succeeded")), (500, 500), "{status:#}");
 }
+
+/// Given a cluster with a deprecated field, then calls to it succeed, and stderr has one warning.
+#[test]
+fn v44_call_warns_of_deprecated_fields_on_stderr() {
+    let shop = shop_on_free_ports();
+    let file = shop.path().join("checkout/clusters.yaml");
+    let text = std::fs::read_to_string(&file).expect("the example");
+    let text = text.replace("lb_policy:", "http2_protocol_options: {}\nlb_policy:");
+    std::fs::write(file, text).expect("written");
+    let running = RunningShop::start(&shop);
+    let ran = running.call(&["xds:///checkout", METHOD, "-n", "5"]);
+    ran.expect(0, &[]);
+    let warning = "deprecated field envoy.config.cluster.v3.Cluster.http2_protocol_options";
+    assert_eq!(ran.stderr.matches(warning).count(), 1, "{ran:#?}");
+}

@@ -1,6 +1,7 @@
 //! Deprecated, unfinished and unknown fields: `oxds validate`, `oxds serve` and `oxds deprecations` (V-43 … V-45, V-58, V-59,
 //! V-61).
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use oxds_types::runtime::{Layer, Snapshot, Source};
 use serde_json::Value;
 
 use crate::observe::Watching;
-use crate::support::{Ran, Serve, cluster, command, folder, oxds};
+use crate::support::{Ran, Serve, cluster, folder, oxds};
 
 const HTTP2: &str = "envoy.config.cluster.v3.Cluster.http2_protocol_options";
 const HARD: &str = "envoy.config.route.v3.RateLimit.Action.dynamic_metadata";
@@ -127,15 +128,7 @@ typed_config: { \"@type\": type.googleapis.com/envoy.extensions.upstreams.http.v
 new_field: 1
 ";
     let dir = folder(&[("a.yaml", &three), ("x.yaml", unfinished)]);
-    let arguments = [
-        "serve",
-        "--grpc",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--allow-unknown-static-fields",
-    ];
-    let server = Serve::of(command(arguments).arg(dir.path()));
+    let server = Serve::with(dir.path(), ["--allow-unknown-static-fields"]);
     server.shows("/metrics", "oxds_runtime_deprecated_feature_use_total 3");
     server.shows("/metrics", "oxds_wip_protos_total 1");
     server.shows("/metrics", "oxds_static_unknown_fields_total 1");
@@ -162,15 +155,9 @@ fn v61_deprecated_field_leaves_a_running_fleet_by_phases() {
     let at = |name: &str| dir.path().join(name);
     let ledger_path = at("ledger.yaml");
     let serve = |more: &[&str]| {
-        let mut command = command([
-            "serve",
-            "--grpc",
-            "127.0.0.1:0",
-            "--http",
-            "127.0.0.1:0",
-            "--ledger",
-        ]);
-        Serve::of(command.arg(&ledger_path).arg(at("config")).args(more))
+        let ledger = ["--ledger".as_ref(), ledger_path.as_os_str()];
+        let more = more.iter().map(|one| OsStr::new(*one));
+        Serve::with(&at("config"), ledger.into_iter().chain(more))
     };
     let server = serve(&[]);
     let grpc = server.grpc.to_string();
@@ -249,15 +236,7 @@ fn v61_deprecated_field_leaves_a_running_fleet_by_phases() {
 #[test]
 fn v45_runtime_change_serves_a_refused_file() {
     let dir = folder(&[("r.yaml", &disallowed())]);
-    let arguments = [
-        "serve",
-        "--grpc",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--runtime-admin",
-    ];
-    let server = Serve::of(command(arguments).arg(dir.path()));
+    let server = Serve::with(dir.path(), ["--runtime-admin"]);
     server.shows("/deprecations.json", "\"verdict\":\"disallowed\"");
     let key = format!("envoy.deprecated_features:{HARD}");
     let answer = server.post(&format!("/runtime_modify?{key}=true"), "", "");
@@ -321,15 +300,7 @@ fn v58_watch_treats_unknown_dynamic_fields_as_its_options_say() {
     let at = CLUSTER.len() + 3;
     file[at] = (file.len() - at - 1) as u8;
     fs::write(dir.path().join("a.pb"), file).expect("written");
-    let arguments = [
-        "serve",
-        "--grpc",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--allow-unknown-static-fields",
-    ];
-    let server = Serve::of(command(arguments).arg(dir.path()));
+    let server = Serve::with(dir.path(), ["--allow-unknown-static-fields"]);
     server.shows("/readyz", "200 OK");
     let grpc = server.grpc.to_string();
     for flag in [&[][..], &["--ignore-unknown-dynamic-fields"]] {
@@ -362,16 +333,7 @@ fn v45_client_nacks_a_disallowed_field_until_allowed() {
     let dir = folder(&[("r.yaml", &disallowed())]);
     let key = format!("envoy.deprecated_features:{HARD}");
     let allow = format!("{key}=true");
-    let arguments = [
-        "serve",
-        "--grpc",
-        "127.0.0.1:0",
-        "--http",
-        "127.0.0.1:0",
-        "--runtime",
-        &allow,
-    ];
-    let server = Serve::of(command(arguments).arg(dir.path()));
+    let server = Serve::with(dir.path(), ["--runtime", &allow]);
     server.shows("/readyz", "200 OK");
 
     let checks = FieldChecks::new(UnknownFields::Warn);
@@ -405,4 +367,23 @@ fn v45_client_nacks_a_disallowed_field_until_allowed() {
         assert!(matches!(accepted, Update::Changed(Ok(_))), "{accepted:?}");
         assert_eq!(checks.counts().deprecated, 1);
     });
+}
+
+/// Given a control plane that serves deprecated and disallowed fields, then `oxds get` prints the resources, with a warning for
+/// each field on stderr.
+#[test]
+fn v44_get_warns_of_deprecated_fields_on_stderr() {
+    let dir = folder(&[("a.yaml", &deprecated("a")), ("r.yaml", &disallowed())]);
+    let allow = format!("envoy.deprecated_features:{HARD}=true");
+    let server = Serve::with(dir.path(), ["--runtime", &allow]);
+    server.shows("/readyz", "200 OK");
+    let grpc = server.grpc.to_string();
+    for (of, name, element) in [("cds", "a", HTTP2), ("rds", "r", HARD)] {
+        let got = oxds(["get", of, name, "-o", "json", "--server", &grpc]);
+        got.expect(0, &[]);
+        let values: Value = serde_json::from_str(&got.stdout).expect("JSON alone");
+        assert_eq!(values[0]["name"], name);
+        let warning = format!("deprecated field {element}");
+        assert_eq!(got.stderr.matches(&warning).count(), 1, "{got:#?}");
+    }
 }

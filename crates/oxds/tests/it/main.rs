@@ -25,6 +25,7 @@ mod runtime;
 #[cfg(feature = "tls")]
 mod security;
 mod serve;
+mod shop;
 mod support;
 mod terminal;
 mod validate;

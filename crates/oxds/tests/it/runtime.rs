@@ -3,16 +3,10 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use crate::support::{Ran, Serve, TIMEOUT, cluster, command, folder, oxds};
+use crate::support::{Ran, Serve, cluster, command, folder, oxds, until};
 
 const PORTS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
-
-fn serve<S: AsRef<std::ffi::OsStr>>(dir: &Path, arguments: impl IntoIterator<Item = S>) -> Serve {
-    let mut command = command(["serve"]);
-    Serve::of(command.arg(dir).args(PORTS).args(arguments))
-}
 
 fn refused<S: AsRef<std::ffi::OsStr>>(dir: &Path, arguments: impl IntoIterator<Item = S>) -> Ran {
     let mut command = command(["serve"]);
@@ -28,15 +22,11 @@ fn runtime(server: SocketAddr, arguments: &[&str]) -> Ran {
 /// Waits until `oxds runtime` prints a text.
 #[track_caller]
 fn prints(server: &Serve, text: &str) {
-    let end = Instant::now() + TIMEOUT;
-    loop {
+    until(|| {
         let ran = runtime(server.grpc, &[]);
-        if ran.stdout.contains(text) {
-            return;
-        }
-        assert!(Instant::now() < end, "no {text:?} in {ran:#?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        let is_printed = ran.stdout.contains(text).then_some(());
+        is_printed.ok_or_else(|| format!("no {text:?} in {ran:#?}"))
+    });
 }
 
 const LAYERED: &str = "
@@ -60,7 +50,7 @@ fn v47_layers_override_each_other_in_order() {
     ]);
     let path = |name: &str| dir.path().join(name).display().to_string();
     let (config, disk, over) = (path("envoy.yaml"), path("disk"), path("over.yaml"));
-    let server = serve(
+    let server = Serve::with(
         &dir.path().join("config"),
         [
             "--runtime",
@@ -122,7 +112,7 @@ fn v47_disk_layer_is_followed_and_keeps_its_last_values() {
     };
     link_to("1");
     let path = current.display().to_string();
-    let server = serve(&dir.path().join("config"), ["--runtime-path", &path]);
+    let server = Serve::with(&dir.path().join("config"), ["--runtime-path", &path]);
     prints(&server, "one");
     link_to("2");
     prints(&server, "two");
@@ -149,7 +139,7 @@ fn v47_disk_layer_is_followed_and_keeps_its_last_values() {
 #[test]
 fn v47_admin_endpoint_is_off_by_default() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
-    let server = serve(dir.path(), [] as [&str; 0]);
+    let server = Serve::start(dir.path());
     let response = server.post("/runtime_modify?a=1", "", "");
     assert!(response.starts_with("HTTP/1.1 403"), "{response}");
     assert!(response.contains("--runtime-admin"), "{response}");
@@ -162,7 +152,7 @@ fn v47_admin_endpoint_is_off_by_default() {
 fn v47_admin_endpoint_sets_and_removes_keys() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let arguments = ["--runtime-admin", "--runtime", "fixed=1"];
-    let server = serve(dir.path(), arguments);
+    let server = Serve::with(dir.path(), arguments);
     let post = |query: &str| server.post(&format!("/runtime_modify{query}"), "", "");
     let response = post("?shop.mode=gold%20one&b=2");
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
@@ -213,7 +203,7 @@ fn v47_pages_of_keys_are_bounded() {
     }
     let dir = folder(&[("config/a.yaml", &cluster("a")), ("keys.yaml", &keys)]);
     let path = dir.path().join("keys.yaml").display().to_string();
-    let server = serve(&dir.path().join("config"), ["--runtime-path", &path]);
+    let server = Serve::with(&dir.path().join("config"), ["--runtime-path", &path]);
     let ran = runtime(server.grpc, &["key"]);
     ran.expect(0, &["key0000", "key2499"]);
     assert_eq!(ran.stdout.matches("\nkey").count(), 2500);
@@ -240,11 +230,11 @@ fn v47_rtds_layer_follows_its_control_plane() {
         fs::rename(new, &file).expect("renamed");
     };
     set("{shop: {mode: gold}}");
-    let control_plane = serve(upper.path(), [] as [&str; 0]);
+    let control_plane = Serve::start(upper.path());
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let address = control_plane.grpc.to_string();
     let arguments = ["--runtime-rtds", "shop", "--runtime-server", &address];
-    let server = serve(dir.path(), arguments);
+    let server = Serve::with(dir.path(), arguments);
     prints(&server, "gold");
     set("{shop: {mode: silver}}");
     prints(&server, "silver");
@@ -259,6 +249,86 @@ fn v47_rtds_layer_follows_its_control_plane() {
     server.signal("TERM");
     let (_, log) = server.end();
     assert!(log.contains("runtime resource does not exist"), "{log}");
+}
+
+/// Given an Envoy bootstrap whose RTDS layer names a static cluster, then the layer follows the cluster's address, and keeps its
+/// values when the control plane vanishes. A cluster with TLS, one with several endpoints and one that does not exist are errors with the reason.
+#[test]
+fn v47_rtds_layer_uses_the_address_of_a_static_cluster() {
+    let upper = folder(&[(
+        "runtime.yaml",
+        &format!("{RUNTIME}layer: {{shop: {{mode: gold}}}}\n"),
+    )]);
+    let control_plane = Serve::start(upper.path());
+    let (host, port) = (control_plane.grpc.ip(), control_plane.grpc.port());
+    let endpoint = format!(
+        "{{endpoint: {{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}}}"
+    );
+    let bootstrap = |cluster: &str, endpoints: &str, more: &str| {
+        format!(
+            "node: {{id: edge}}
+static_resources:
+  clusters:
+  - name: xds_cluster
+    type: STATIC
+    http2_protocol_options: {{}}
+    load_assignment: {{cluster_name: xds_cluster, endpoints: [{{lb_endpoints: [{endpoints}]}}]}}
+{more}
+layered_runtime:
+  layers:
+  - name: shop
+    rtds_layer:
+      rtds_config:
+        resource_api_version: V3
+        api_config_source: {{api_type: DELTA_GRPC, transport_api_version: V3, grpc_services: [{{envoy_grpc: {{cluster_name: {cluster}}}}}]}}
+"
+        )
+    };
+    let dir = folder(&[("config/a.yaml", &cluster("a"))]);
+    let (config, file) = (dir.path().join("config"), dir.path().join("envoy.yaml"));
+    let path = file.display().to_string();
+    fs::write(&file, bootstrap("xds_cluster", &endpoint, "")).expect("written");
+    let server = Serve::with(&config, ["--runtime-config", &path]);
+    prints(&server, "gold");
+    // A control plane that vanishes leaves its values, and the layer has an error.
+    drop(control_plane);
+    until(|| match runtime(server.grpc, &[]) {
+        ran if ran.code == Some(1) && ran.stdout.contains("gold") => Ok(()),
+        ran => Err(format!("{ran:#?}")),
+    });
+    let two = format!("{endpoint}, {endpoint}");
+    let tls = "    transport_socket: {name: envoy.transport_sockets.tls}";
+    for (cluster, endpoints, more, reason) in [
+        (
+            "other",
+            &endpoint,
+            "",
+            "not found: expected one of static_resources.clusters",
+        ),
+        (
+            "xds_cluster",
+            &two,
+            "",
+            "has 2 endpoints in load_assignment: expected one, or `ads: {}` with --runtime-bootstrap",
+        ),
+        (
+            "xds_cluster",
+            &endpoint,
+            tls,
+            "has a transport_socket: expected plaintext, or `ads: {}` with --runtime-bootstrap",
+        ),
+    ] {
+        fs::write(&file, bootstrap(cluster, endpoints, more)).expect("written");
+        let ran = refused(&config, ["--runtime-config", &path]);
+        ran.expect(
+            2,
+            &[
+                "runtime layer \"shop\": rtds_layer.rtds_config: ",
+                cluster,
+                reason,
+            ],
+        );
+    }
 }
 
 #[test]
@@ -311,7 +381,7 @@ fn v51_group_by_user_agent_is_warned_about() {
         ("groups/old/group.yaml", "match: {user_agent: envoy 1.1*}\n"),
         ("groups/old/b.yaml", &cluster("b")),
     ]);
-    let server = serve(dir.path(), [] as [&str; 0]);
+    let server = Serve::start(dir.path());
     server.shows("/status.json", "\"name\":\"old\"");
     server.signal("TERM");
     let (_, log) = server.end();
@@ -371,7 +441,7 @@ fn v48_previous_major_is_refused_at_start_unless_asked_for() {
 #[test]
 fn v47_grpc_features_are_runtime_keys_with_readers() {
     let upper = folder(&[("a.yaml", &cluster("a"))]);
-    let control_plane = serve(upper.path(), [] as [&str; 0]);
+    let control_plane = Serve::start(upper.path());
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let address = control_plane.grpc.to_string();
     let key = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING";

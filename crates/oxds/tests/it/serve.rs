@@ -3,9 +3,8 @@
 use std::fs;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::support::{Serve, TIMEOUT, cluster, command, folder, oxds};
+use crate::support::{Serve, cluster, command, folder, oxds, until};
 
 #[test]
 fn printed_addresses_accept_requests() {
@@ -54,11 +53,10 @@ fn s79_sighup_reloads_the_folder() {
     };
     let before = updates(&server);
     server.signal("HUP");
-    let end = Instant::now() + TIMEOUT;
-    while updates(&server) == before {
-        assert!(Instant::now() < end, "nothing was read again");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until(|| match updates(&server) {
+        same if same == before => Err("nothing was read again".to_owned()),
+        _ => Ok(()),
+    });
     server.signal("TERM");
     let (code, log) = server.end();
     assert_eq!(code, Some(0), "{log}");
@@ -177,11 +175,10 @@ fn b10_full_stderr_does_not_end_service() {
     server.shows("/readyz", "200 OK");
     server.shows("/status.json", "b.yaml");
     let lost = "oxds_log_lines_lost_total 0";
-    let end = Instant::now() + TIMEOUT;
-    while server.page("/metrics").contains(lost) {
-        assert!(Instant::now() < end, "no line is counted as lost");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until(|| match server.page("/metrics").contains(lost) {
+        true => Err("no line is counted as lost".to_owned()),
+        false => Ok(()),
+    });
     server.signal("TERM");
     assert_eq!(server.end().0, Some(0));
 }

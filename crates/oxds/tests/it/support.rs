@@ -10,6 +10,19 @@ use std::time::{Duration, Instant};
 /// Longest wait of any step.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Waits until a condition holds, and returns its value. The error is what was found instead.
+#[track_caller]
+pub(crate) fn until<T>(mut condition: impl FnMut() -> Result<T, String>) -> T {
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        match condition() {
+            Ok(value) => return value,
+            Err(found) => assert!(Instant::now() < end, "not in time: {found}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Exit code and output of a finished run.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -138,7 +151,16 @@ pub(crate) struct Serve {
 impl Serve {
     /// Starts to serve a folder on free ports.
     pub(crate) fn start(dir: &Path) -> Self {
-        Self::of(command(["serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]).arg(dir))
+        Self::with(dir, [] as [&str; 0])
+    }
+
+    /// Starts to serve a folder on free ports, with more arguments.
+    pub(crate) fn with<S: AsRef<std::ffi::OsStr>>(
+        dir: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let mut command = command(["serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        Self::of(command.arg(dir).args(arguments))
     }
 
     /// Starts the command and reads the two addresses that it prints.
@@ -193,15 +215,11 @@ impl Serve {
     /// Waits until a page contains a text.
     #[track_caller]
     pub(crate) fn shows(&self, path: &str, text: &str) {
-        let (end, mut page) = (Instant::now() + TIMEOUT, String::new());
-        while Instant::now() < end {
-            page = self.page(path);
-            if page.contains(text) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("{path} did not contain {text:?} in time: {page}");
+        until(|| {
+            let page = self.page(path);
+            let shows = page.contains(text).then_some(());
+            shows.ok_or_else(|| format!("{path} does not contain {text:?}: {page}"))
+        });
     }
 
     /// Closes the reading end of its stderr.
@@ -220,14 +238,10 @@ impl Serve {
 
     /// Waits for its end, and returns the exit code and the log.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
-        let end = Instant::now() + TIMEOUT;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("waited") {
-                break status;
-            }
-            assert!(Instant::now() < end, "it did not stop in time");
-            std::thread::sleep(Duration::from_millis(10));
-        };
+        let status = until(|| {
+            let status = self.child.try_wait().expect("waited");
+            status.ok_or_else(|| "it did not stop".to_owned())
+        });
         let mut log = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             stderr.read_to_string(&mut log).expect("UTF-8");

@@ -193,9 +193,7 @@ pub(super) fn page(runtime: &Runtime, query: &str) -> Response {
     };
     let (snapshot, readers) = (runtime.snapshot(), runtime.readers());
     let after = query.after.as_deref();
-    let mut selected = snapshot
-        .entries_with(&query.prefix)
-        .skip_while(|entry| after.is_some_and(|after| entry.key <= after));
+    let mut selected = snapshot.entries_after(&query.prefix, after);
     let shown: Vec<Entry<'_>> = selected.by_ref().take(query.limit).collect();
     let is_last = selected.next().is_none();
     let next = shown.last().filter(|_| !is_last);

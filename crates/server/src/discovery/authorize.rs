@@ -83,8 +83,10 @@ impl Context {
         served: (&ResourceType, ApiVersion),
         mut request: DiscoveryRequest,
     ) -> Result<(FetchRequest, Grant), CallError> {
+        let (resource_type, api) = served;
+        self.check_api(api, peer)?;
+        self.check_api_of(&request.type_url, peer)?;
         let grant = self.admit(peer, request.node.as_ref())?;
-        let (resource_type, _) = served;
         let denied = remove_denied(&grant, resource_type, NewNames::of_sotw(&mut request));
         self.report_denied(peer, &denied);
         let now = self.server.clock.now();

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use axum::http::StatusCode;
 use oxds_core::session::StreamError;
+use oxds_types::ApiVersion;
 use tonic::{Code, Status};
 
 use crate::metrics::Metrics;
@@ -38,6 +39,8 @@ pub(crate) enum CallError {
     OverBudget(#[from] OverBudget),
     #[error("name too long in load report: at most {0} bytes are allowed")]
     ReportedNameTooLong(usize),
+    #[error("API {} is not served here: expected {} or later", major(.0), major(.1))]
+    OldApi(ApiVersion, ApiVersion),
     #[error(transparent)]
     Denied(#[from] Denied),
     /// A hook of the program ended the call.
@@ -74,6 +77,7 @@ impl CallError {
             }
             Self::NoRequest => Code::DeadlineExceeded,
             Self::Compressed
+            | Self::OldApi(..)
             | Self::Stream(StreamError::UnknownType(_) | StreamError::DynamicParameters(_)) => {
                 Code::Unimplemented
             }
@@ -106,10 +110,18 @@ impl CallError {
             Self::Stream(StreamError::TooManyNames { .. }) => "names",
             Self::Stream(StreamError::NameTooLong { .. } | StreamError::TypeUrlTooLong { .. })
             | Self::ReportedNameTooLong(_) => "name_length",
+            Self::OldApi(..) => "api_version",
             Self::Denied(_) => "authorization",
             Self::Hook { .. } => "program",
             Self::Compressed | Self::Truncated | Self::Malformed(_) | Self::Stream(_) => "protocol",
         }
+    }
+}
+
+fn major(api: &ApiVersion) -> &'static str {
+    match api {
+        ApiVersion::V2 => "v2",
+        ApiVersion::V3 => "v3",
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use oxds_core::session::Config;
-use oxds_types::ResourceType;
 use oxds_types::runtime::{Disk, Runtime, UnknownLayer};
+use oxds_types::{ApiVersion, ResourceType};
 use tokio_util::sync::CancellationToken;
 
 use super::budget::Budget;
@@ -22,12 +22,12 @@ use super::run::Server;
 use super::shared::Shared;
 use crate::cache::Cache;
 use crate::discovery::{Clients, Context};
+use crate::disk_layers::DiskLayer;
 use crate::hooks::{AnyHooks, Hooks};
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver};
-use crate::runtime::DiskLayer;
 use crate::security::Security;
 use crate::store::{Health, Store};
 
@@ -50,6 +50,7 @@ pub struct Builder {
     rollback_file: Option<PathBuf>,
     runtime: Runtime,
     disks: Vec<DiskLayer>,
+    oldest_api: Option<ApiVersion>,
 }
 
 impl Builder {
@@ -170,6 +171,16 @@ impl Builder {
         self
     }
 
+    /// Serves clients of this major of the API and of later ones. A client of an older major gets UNIMPLEMENTED, with the reason in
+    /// the text. Default: v2, so all clients are served.
+    ///
+    /// Envoy's versioning policy, "upgrade to a new API version": a server supports both majors while its clients are upgraded,
+    /// and drops the older one when no client uses it. `/status.json` has the major of each client.
+    pub fn oldest_api(mut self, oldest: ApiVersion) -> Self {
+        self.oldest_api = Some(oldest);
+        self
+    }
+
     /// Sets `control_plane.identifier`, which names the replica in every response (S-65).
     pub fn identifier(mut self, identifier: impl Into<String>) -> Self {
         self.config.identifier = Some(identifier.into());
@@ -219,6 +230,7 @@ impl Builder {
                 metrics,
                 clock,
                 runtime: self.runtime,
+                oldest_api: self.oldest_api.unwrap_or(ApiVersion::V2),
                 log: ClientLog::default(),
                 closing: CancellationToken::new(),
             }),

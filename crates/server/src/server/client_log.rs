@@ -19,11 +19,12 @@ pub(crate) enum ClientLine {
     HeldTooLong,
     SecretsDenied,
     LoadDropped,
+    OldApi,
 }
 
 /// Counters of the lines that clients caused.
 #[derive(Debug, Default)]
-pub(crate) struct ClientLog([Mutex<Lines>; 6]);
+pub(crate) struct ClientLog([Mutex<Lines>; 7]);
 
 /// The lines of one sort.
 #[derive(Debug, Default)]

@@ -98,7 +98,7 @@ impl GrpcPort {
         let meter = from_fn_with_state(Arc::clone(&context.server), metered::meter);
         let router = Router::new()
             .route_service(&path_of(&loads), loads.clone())
-            .route_service(V2_PATH, LoadServiceV2(loads))
+            .route_service(V2_PATH, LoadServiceV2::new(loads, context))
             .route_layer(meter);
         let router = match context.server.csds {
             CsdsAccess::Off => router,

@@ -17,9 +17,9 @@ use super::listener::Bound;
 use crate::admin::{self, Admin};
 use crate::cache::Cache;
 use crate::discovery::Context;
+use crate::disk_layers::{self, DiskLayer};
 use crate::load::LoadReports;
 use crate::metrics::Scrape;
-use crate::runtime::{self, DiskLayer};
 use crate::store::{Health, Reporter};
 
 /// A bound server. [`run`](Self::run) answers its clients.
@@ -131,7 +131,7 @@ impl Server {
         tasks.spawn(grpc.serve(self.grpc));
         tasks.spawn(reload_security(Arc::clone(&context)));
         for layer in self.disks {
-            tasks.spawn(runtime::follow(layer, Arc::clone(&context)));
+            tasks.spawn(disk_layers::follow(layer, Arc::clone(&context)));
         }
         tasks.spawn(warn_if_unloaded(Arc::clone(&context)));
         let saving = Arc::clone(&context);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use oxds_types::ApiVersion;
 use oxds_types::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Clock,
     pub(crate) runtime: Runtime,
+    /// Oldest major of the API that clients may use.
+    pub(crate) oldest_api: ApiVersion,
     /// Limits of the log lines that clients can cause.
     pub(crate) log: ClientLog,
     /// Cancelled when the server begins to shut down.

@@ -8,10 +8,10 @@ use http::StatusCode;
 use oxds_core::group::NodeMatcher;
 use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_server::Server;
-use oxds_types::Glob;
 use oxds_types::codec::{Format, Options, decode};
 use oxds_types::descriptor::v2_pool;
 use oxds_types::resource_type::ADS;
+use oxds_types::{ApiVersion, Glob};
 use prost_reflect::{DynamicMessage, SerializeOptions};
 use serde_json::{Value, json};
 
@@ -228,4 +228,50 @@ async fn s62_s66_loads_are_accepted_over_v2() {
         (load["localities"][0]["requests"]["issued"] == 7).then_some(())
     })
     .await;
+}
+
+/// Given a server that has dropped v2, when a client uses v2 in any way, then it gets the reason; a client of v3 is served, and
+/// a stream that asks for a type of v2 ends.
+#[tokio::test]
+async fn v61_dropped_major_is_refused_on_every_path() {
+    const REASON: &str = "API v2 is not served here: expected v3 or later";
+    const UNIMPLEMENTED: u32 = 12;
+    let builder = Server::builder().oldest_api(ApiVersion::V3);
+    let server = Running::start(builder).await;
+    server.cache.apply(load(RESOURCES));
+    let refused = (UNIMPLEMENTED, REASON.to_owned());
+    let ads = |version: usize| format!("/{}/{}", ADS[version].name, ADS[version].stream.unwrap());
+
+    let mut stream = Stream::open(server.grpc, &ads(1)).await;
+    stream.send(&ask(V2_CDS, &[]));
+    assert_eq!(stream.status().await, refused);
+    let mut loads = Stream::open(
+        server.grpc,
+        "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats",
+    )
+    .await;
+    loads.send(&hello(&[]));
+    assert_eq!(loads.status().await, refused);
+    let fetch = "/envoy.api.v2.ClusterDiscoveryService/FetchClusters";
+    let mut fetch = Stream::open(server.grpc, fetch).await;
+    fetch.send(&ask("", &[]));
+    assert_eq!(fetch.status().await, refused);
+    let (status, body) = post(server.http, "/v2/discovery:clusters", "{}", None).await;
+    assert_eq!((status, &*body), (StatusCode::NOT_IMPLEMENTED, REASON));
+
+    // gRFC A30: the transport may be v3 with resources of v2.
+    let mut stream = Stream::open(server.grpc, &ads(0)).await;
+    stream.send(&ask(
+        "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+        &[],
+    ));
+    assert_eq!(stream.sotw_acked().await.resources.len(), 2);
+    stream.send(&ask(V2_LDS, &[]));
+    assert_eq!(stream.status().await, refused);
+    let body = format!("{{\"typeUrl\": \"{V2_CDS}\"}}");
+    let (status, body) = post(server.http, "/v3/discovery:clusters", &body, None).await;
+    assert_eq!((status, &*body), (StatusCode::NOT_IMPLEMENTED, REASON));
+    server
+        .counts("oxds_refusals_total{reason=\"api_version\"} 6")
+        .await;
 }

@@ -40,7 +40,7 @@ pub fn decode(
     }
     if format == Format::Binary {
         on_stack_for(MAX_DEPTH, || {
-            let walk = Walk::default();
+            let walk = Walk::new(options);
             let context = Context {
                 walk: &walk,
                 options,
@@ -65,7 +65,7 @@ pub fn decode(
     on_stack_for(levels, || {
         let mut document =
             |line: usize, text: &str, read: fn(&str, Context<'_>) -> ReadResult, locating| {
-                let walk = Walk::default();
+                let walk = Walk::new(options);
                 let read = read(
                     text,
                     Context {
@@ -166,7 +166,7 @@ pub fn check_with<M: Message + Name>(
     let mut report = Report::new(None, &options.policy);
     let (type_name, bytes) = (M::full_name(), Bytes::from(message.encode_to_vec()));
     on_stack_for(protobuf::levels(&type_name, &bytes), || {
-        let walk = Walk::default();
+        let walk = Walk::new(options);
         let context = Context {
             walk: &walk,
             options,
@@ -195,7 +195,7 @@ pub fn inspect(message: &str, value: &[u8], options: &Options) -> Result<Vec<Err
     };
     let mut report = Report::new(None, &options.policy);
     let warnings = on_stack_for(protobuf::levels(message, value), || {
-        let walk = Walk::default();
+        let walk = Walk::new(options);
         let context = Context {
             walk: &walk,
             options,

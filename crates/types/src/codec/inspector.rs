@@ -57,6 +57,9 @@ pub(super) fn marks(
     path: &mut FieldPath,
     walk: &Walk,
 ) {
+    if !walk.is_noticing {
+        return;
+    }
     let unknown = None;
     Inspection { walk, unknown }.message(schema, message, path);
 }
@@ -111,8 +114,10 @@ impl Inspection<'_> {
     }
 
     fn field(self, field: &'static Field, value: &Value, path: &mut FieldPath) {
-        if let Some(marks) = &field.marks {
-            let walk = self.walk;
+        let walk = self.walk;
+        if let Some(marks) = &field.marks
+            && walk.is_noticing
+        {
             marks.of_set(value, &mut |mark| {
                 walk.notice_with(mark.into(), || path.clone());
             });
@@ -167,6 +172,9 @@ fn unset_marks(
     path: &FieldPath,
     walk: &Walk,
 ) {
+    if !walk.is_noticing {
+        return;
+    }
     schema.unset_marks(is_set, &mut |field, mark| {
         walk.notice_with(mark.into(), || {
             let mut path = path.clone();
@@ -181,6 +189,9 @@ fn unset_marks(
 /// Records the marked elements of a `TypedStruct`: its `Struct` is the JSON form of the message that its type URL names.
 /// As in Envoy, fields that the message does not have are left to the extension.
 pub(super) fn typed_struct(message: &DynamicMessage, path: &mut FieldPath, walk: &Walk) {
+    if !walk.is_noticing {
+        return;
+    }
     let url = message.get_field_by_number(1);
     let name = url
         .as_ref()

@@ -60,6 +60,9 @@ pub struct Options {
     pub max_bytes: usize,
     /// Decides about deprecated fields and enum values (V-44, V-45). By default annotations alone decide.
     pub policy: Policy,
+    /// Looks for deprecated and unfinished elements (V-44, V-45, V-59), as by default. A program whose resources are checked
+    /// elsewhere may turn it off: then `policy` is not asked.
+    pub check_life_cycle: bool,
 }
 
 impl Default for Options {
@@ -68,6 +71,7 @@ impl Default for Options {
             allow_unknown_fields: false,
             max_bytes: 256 << 20,
             policy: Policy::default(),
+            check_life_cycle: true,
         }
     }
 }

@@ -25,7 +25,8 @@ fn read<E: std::fmt::Debug>(
     schema: &'static Message,
     deserialize: impl FnOnce(MessageSeed<'_>) -> Result<DynamicMessage, E>,
 ) -> Vec<u8> {
-    let (walk, options) = (Walk::default(), Options::default());
+    let options = Options::default();
+    let walk = Walk::new(&options);
     let context = Context {
         walk: &walk,
         options: &options,

@@ -112,7 +112,9 @@ fn fill<'de, A: MapAccess<'de>>(
                 );
                 return Err(walk.stop(Reason::Value(reason)));
             }
-            if let Some(marks) = &field.marks {
+            if let Some(marks) = &field.marks
+                && walk.is_noticing
+            {
                 marks.of_set(&value, &mut |mark| walk.notice(mark));
             }
             seen.push(field);
@@ -127,6 +129,9 @@ fn fill<'de, A: MapAccess<'de>>(
 
 /// Reports the marks of a message of which the fields `seen` were read.
 fn unset_marks(seen: &[&'static Field], schema: &'static Message, walk: &Walk) {
+    if !walk.is_noticing {
+        return;
+    }
     let is_set = |number| seen.iter().any(|field| field.number == number);
     schema.unset_marks(is_set, &mut |field, mark| {
         walk.notice_field(field.map(Step::Field), mark);

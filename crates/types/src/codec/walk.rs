@@ -30,6 +30,8 @@ pub(super) struct Walk {
     path: RefCell<FieldPath>,
     depth: Cell<usize>,
     findings: RefCell<Vec<Finding>>,
+    /// Whether deprecated and unfinished elements are noticed.
+    pub(super) is_noticing: bool,
     /// Notices since the last resource.
     notices: RefCell<Vec<Notice>>,
     /// Reason for which this crate stopped the parser; `None` while it did not.
@@ -57,6 +59,13 @@ pub(super) struct Finding {
 }
 
 impl Walk {
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            is_noticing: options.check_life_cycle,
+            ..Self::default()
+        }
+    }
+
     /// Runs `inner` one step further in. On an error the path stays where the error occurred.
     pub(super) fn at<T, E>(
         &self,

@@ -163,7 +163,7 @@ pub struct NoCommonMajor {
 /// ```
 ///
 /// # Errors
-/// There is none.
+/// Client and server have no major in common.
 pub fn negotiate(client: &Majors, server: &Majors) -> Result<Major, NoCommonMajor> {
     let mut common = client.supported.iter().rev().copied();
     let common = common.find(|major| client.has(*major) && server.has(*major));

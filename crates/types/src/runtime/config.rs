@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::disk::{Disk, DiskError, Values};
 use super::layer::{Layer, Source};
+use super::static_cluster::{self, Addresses};
 use crate::{descriptor, file, settings};
 
 /// Bytes of the file.
@@ -20,6 +21,7 @@ const CONFIG_SOURCE: &str = "envoy.config.core.v3.ConfigSource";
 pub struct Layered {
     /// Layers in their order.
     pub layers: Vec<LayerConfig>,
+    clusters: Addresses,
 }
 
 /// Configuration of a layer.
@@ -58,6 +60,8 @@ struct File {
     #[serde(alias = "layeredRuntime")]
     layered_runtime: Option<Layers>,
     layers: Option<Vec<LayerFields>>,
+    #[serde(default, alias = "staticResources")]
+    static_resources: serde_json::Value,
 }
 
 #[derive(Deserialize)]
@@ -131,7 +135,10 @@ impl Layered {
             return Err(DiskError::new(path, reason));
         };
         let mut names = BTreeSet::new();
-        let mut layered = Self::default();
+        let mut layered = Self {
+            clusters: static_cluster::addresses(&file.static_resources),
+            ..Self::default()
+        };
         for layer in layers {
             let name = layer.name.clone();
             let invalid =
@@ -152,6 +159,16 @@ impl Layered {
             return Err(DiskError::new(path, reason));
         }
         Ok(layered)
+    }
+
+    /// Returns the static clusters of the bootstrap by name: the address of its only endpoint, `HOST:PORT`, or the reason why a
+    /// cluster has none that can be used without TLS.
+    pub fn clusters(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
+        let clusters = self.clusters.iter();
+        clusters.map(|(name, address)| {
+            let address = address.as_deref().map_err(String::as_str);
+            (&**name, address)
+        })
     }
 }
 

@@ -101,6 +101,12 @@ impl Disk {
         &self.path
     }
 
+    /// Returns the path without symbolic links; `None` while it does not exist. A link that is turned over leads to another one.
+    #[must_use]
+    pub fn real_path(&self) -> Option<PathBuf> {
+        self.path.canonicalize().ok()
+    }
+
     /// Returns the current state without reading the content.
     ///
     /// # Errors
@@ -170,6 +176,23 @@ impl Disk {
 }
 
 impl DiskState {
+    /// Returns the path without symbolic links; `None` for an optional layer that does not exist.
+    #[must_use]
+    pub fn root(&self) -> Option<&Path> {
+        (!self.entries.is_empty()).then_some(&*self.root)
+    }
+
+    /// Returns the folders in which a change of a file is a change of the layer, each once.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        let entries = self.entries.iter();
+        entries.filter_map(|(key, (path, _, is_folder))| match is_folder {
+            true => Some(&**path),
+            // The layer is a file, which is replaced in its folder.
+            false if key.is_empty() => path.parent(),
+            false => None,
+        })
+    }
+
     /// Adds a file or folder. The key of a file has a slash before it if another path has the same key.
     fn add(&mut self, path: &Path, key: &str, depth: usize) -> Result<(), DiskError> {
         if self.entries.len() > MAX_ENTRIES {

@@ -1,11 +1,12 @@
 //! The runtime of a program: the current snapshot, its changes and subscriptions.
 //!
 //! ```text
-//!  replace, modify ──► layers ──► Snapshot ──► ArcSwap ──► snapshot, reader
-//!  failed ───► error of the layer       └────► subscriptions
+//!  replace, modify ──► next Snapshot ──► ArcSwap ──► snapshot, reader
+//!  failed ───► error of the layer └────► subscriptions
 //! ```
+//! The next snapshot shares all layers that do not change with the one before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,19 +24,13 @@ pub struct Runtime(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    state: Mutex<State>,
+    /// Errors of layers whose last valid content stays in use. Held while the snapshot is replaced, so that no change is lost.
+    errors: Mutex<BTreeMap<String, String>>,
     current: ArcSwap<Snapshot>,
     readers: Arc<Readers>,
     subscribers: Mutex<Vec<Weak<Notify>>>,
     load_success: AtomicU64,
     load_error: AtomicU64,
-}
-
-#[derive(Default)]
-struct State {
-    layers: Vec<Layer>,
-    /// Errors of layers whose last valid content stays in use.
-    errors: BTreeMap<String, String>,
 }
 
 type Notify = dyn Fn() + Send + Sync;
@@ -107,8 +102,8 @@ impl Runtime {
             }
         }
         let runtime = Self::default();
-        runtime.0.store(&layers);
-        runtime.0.state().layers = layers;
+        let snapshot = Snapshot::from_layers(layers);
+        runtime.0.current.store(Arc::new(snapshot));
         Ok(runtime)
     }
 
@@ -137,17 +132,21 @@ impl Runtime {
     /// The runtime has no such layer.
     pub fn replace(&self, layer: Layer) -> Result<bool, UnknownLayer> {
         let changed = {
-            let mut state = self.0.state();
-            let Some(index) = state.index(layer.name()) else {
-                return Err(state.unknown(layer.name()));
-            };
-            state.errors.remove(layer.name());
-            let changed = state.layers[index].values() != layer.values();
-            if changed {
-                state.layers[index] = layer;
-                self.0.store(&state.layers);
+            let mut errors = lock(&self.0.errors);
+            let snapshot = self.0.current.load();
+            let index = index(&snapshot, layer.name())?;
+            errors.remove(layer.name());
+            // The layer was read as a whole, so it may be compared as a whole.
+            let before = snapshot.layers().get(index).cloned();
+            let before = before.filter(|before| before.values() != layer.values());
+            if let Some(before) = &before {
+                let after = layer.clone();
+                let (old, new) = (before.values(), after.values());
+                let gone = old.keys().filter(|key| !new.contains_key(*key));
+                let next = snapshot.with_layer(index, layer, new.keys().chain(gone));
+                self.0.current.store(Arc::new(next));
             }
-            changed
+            before.is_some()
         };
         self.0.load_success.fetch_add(1, Relaxed);
         if changed {
@@ -160,11 +159,7 @@ impl Runtime {
     pub fn failed(&self, layer: &str, error: impl fmt::Display) -> bool {
         self.0.load_error.fetch_add(1, Relaxed);
         let error = error.to_string();
-        let before = self
-            .0
-            .state()
-            .errors
-            .insert(layer.to_owned(), error.clone());
+        let before = lock(&self.0.errors).insert(layer.to_owned(), error.clone());
         before != Some(error)
     }
 
@@ -177,17 +172,20 @@ impl Runtime {
         changes: impl IntoIterator<Item = (String, Option<Value>)>,
     ) -> Result<(), ModifyError> {
         {
-            let mut state = self.0.state();
-            let index = state.admin().ok_or(ModifyError::NoAdminLayer)?;
-            let mut layer = state.layers[index].clone();
+            let _errors = lock(&self.0.errors);
+            let snapshot = self.0.current.load();
+            let index = admin(&snapshot).ok_or(ModifyError::NoAdminLayer)?;
+            let mut layer = snapshot.layers()[index].clone();
+            let mut touched = BTreeSet::new();
             for (key, value) in changes {
+                touched.insert(key.clone());
                 match value {
                     Some(value) => layer.set(key, value)?,
                     None => layer.remove(&key),
                 }
             }
-            state.layers[index] = layer;
-            self.0.store(&state.layers);
+            let next = snapshot.with_layer(index, layer, touched.iter());
+            self.0.current.store(Arc::new(next));
         }
         self.0.load_success.fetch_add(1, Relaxed);
         self.0.notify();
@@ -197,19 +195,15 @@ impl Runtime {
     /// Checks that there is a layer of this name.
     ///
     /// # Errors
-    /// There is none.
+    /// The runtime has no layer of this name.
     pub fn knows(&self, layer: &str) -> Result<(), UnknownLayer> {
-        let state = self.0.state();
-        match state.index(layer) {
-            Some(_) => Ok(()),
-            None => Err(state.unknown(layer)),
-        }
+        index(&self.0.current.load(), layer).map(drop)
     }
 
     /// Whether there is an admin layer.
     #[must_use]
     pub fn is_modifiable(&self) -> bool {
-        self.0.state().admin().is_some()
+        admin(&self.0.current.load()).is_some()
     }
 
     /// Calls `notify` after every change of a value, on the thread that changes it, until the subscription is dropped. It must
@@ -225,10 +219,11 @@ impl Runtime {
     /// Returns the layers with their errors; later ones win.
     #[must_use]
     pub fn layers(&self) -> Vec<LayerState> {
-        let state = self.0.state();
-        let layers = state.layers.iter();
+        let errors = lock(&self.0.errors);
+        let snapshot = self.0.current.load();
+        let layers = snapshot.layers().iter();
         let with_error = layers.map(|layer| LayerState {
-            error: state.errors.get(layer.name()).cloned(),
+            error: errors.get(layer.name()).cloned(),
             layer: layer.clone(),
         });
         with_error.collect()
@@ -253,15 +248,6 @@ impl Runtime {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
-    fn store(&self, layers: &[Layer]) {
-        let merged = Snapshot::from_layers(layers.to_vec());
-        self.current.store(Arc::new(merged));
-    }
-
     /// Calls the subscribers, outside of all locks: they may read the runtime.
     fn notify(&self) {
         let subscribers: Vec<_> = lock(&self.subscribers)
@@ -274,23 +260,19 @@ impl Shared {
     }
 }
 
-impl State {
-    fn index(&self, name: &str) -> Option<usize> {
-        self.layers.iter().position(|layer| layer.name() == name)
-    }
+/// Returns the place of the layer of this name.
+fn index(snapshot: &Snapshot, name: &str) -> Result<usize, UnknownLayer> {
+    let layers = snapshot.layers();
+    let found = layers.iter().position(|layer| layer.name() == name);
+    found.ok_or_else(|| UnknownLayer {
+        name: name.to_owned(),
+        known: layers.iter().map(|layer| layer.name().to_owned()).collect(),
+    })
+}
 
-    fn admin(&self) -> Option<usize> {
-        let mut layers = self.layers.iter();
-        layers.position(|layer| *layer.source() == Source::Admin)
-    }
-
-    fn unknown(&self, layer: &str) -> UnknownLayer {
-        let names = self.layers.iter().map(Layer::name);
-        UnknownLayer {
-            name: layer.to_owned(),
-            known: names.map(str::to_owned).collect(),
-        }
-    }
+fn admin(snapshot: &Snapshot) -> Option<usize> {
+    let mut layers = snapshot.layers().iter();
+    layers.position(|layer| *layer.source() == Source::Admin)
 }
 
 fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,7 +1,7 @@
 //! Runtime: settings that operators override while a program runs (V-47).
 //!
 //! ```text
-//!  environment, static, disk, command line, admin, RTDS ──► Layer ──► Snapshot::from_layers ──► get, flag
+//!  environment, static, disk, command line, admin, RTDS ──► Layer ──► Snapshot ──► get, flag
 //! ```
 //!
 //! Layers are merged as in Envoy's `layered_runtime`: the last layer that has a key decides its value. Keys are dotted
@@ -11,11 +11,12 @@
 //! |---|---|
 //! | `value` | [`Value`]: how text and numbers are read |
 //! | `layer` | [`Layer`]: the keys of one source, and their limits |
-//! | `snapshot` | [`Snapshot`]: the merged layers |
+//! | `snapshot` | [`Snapshot`]: the layers as one |
 //! | `readers` | [`Readers`]: the parts of a program that have read a key |
 //! | `handle` | [`Runtime`]: the current snapshot, its changes and subscriptions |
 //! | `disk` | `Disk`: layers in a file, or in a folder in Envoy's layout |
 //! | `config` | `Layered`: Envoy's `layered_runtime` |
+//! | `static_cluster` | addresses of the static clusters of an Envoy bootstrap |
 
 #[cfg(feature = "server")]
 mod config;
@@ -25,6 +26,8 @@ mod handle;
 mod layer;
 mod readers;
 mod snapshot;
+#[cfg(feature = "server")]
+mod static_cluster;
 #[cfg(test)]
 mod tests;
 mod value;

@@ -47,21 +47,31 @@ impl<'a> Rewriter<'a, '_> {
         trail: &Trail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
+        self.nested(plan.down, trail, |this| match plan.content {
+            _ if plan.is_verbatim() => {
+                out.extend_from_slice(input);
+                Ok(())
+            }
+            Content::Any => this.typed(Packed::Message, input, trail, out),
+            Content::TypedStruct if plan.same => this.typed(Packed::Struct, input, trail, out),
+            _ => this.fields(plan, input, trail, out),
+        })
+    }
+
+    /// Runs `inner` one level deeper, in the direction of a plan. Content that nests too deep is reported and dropped.
+    pub(super) fn nested(
+        &mut self,
+        down: bool,
+        trail: &Trail<'_>,
+        inner: impl FnOnce(&mut Self) -> Result<(), DecodeError>,
+    ) -> Result<(), DecodeError> {
         if self.depth > MAX_DEPTH {
             self.note(trail, Incompatibility::Malformed(TooDeep::limit()));
             return Ok(());
         }
-        if plan.is_verbatim() {
-            out.extend_from_slice(input);
-            return Ok(());
-        }
         self.depth += 1;
-        let outer = std::mem::replace(&mut self.down, plan.down);
-        match plan.content {
-            Content::Any => self.any(input, trail, out)?,
-            Content::TypedStruct if plan.same => self.typed_struct(input, trail, out)?,
-            _ => self.fields(plan, input, trail, out)?,
-        }
+        let outer = std::mem::replace(&mut self.down, down);
+        inner(self)?;
         self.down = outer;
         self.depth -= 1;
         Ok(())
@@ -384,75 +394,49 @@ impl<'a> Rewriter<'a, '_> {
         Ok(true)
     }
 
-    /// Rewrites an `Any`: its type URL and its content. An `Any` that does not change keeps its bytes.
-    fn any(
+    /// Rewrites an `Any` or a `TypedStruct`: its type URL and its content. One that does not change keeps its bytes.
+    fn typed(
         &mut self,
+        packed: Packed,
         input: &[u8],
         trail: &Trail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
-        let typed = Typed::read(input, false)?;
+        let typed = Typed::read(input, packed == Packed::Struct)?;
         let Ok(type_url) = std::str::from_utf8(typed.type_url) else {
-            self.note(
-                trail,
-                Incompatibility::Malformed("type URL is not UTF-8".to_owned()),
-            );
+            let reason = "type URL is not UTF-8".to_owned();
+            self.note(trail, Incompatibility::Malformed(reason));
             return Ok(());
         };
-        let (host, name) = type_url.rsplit_once('/').unwrap_or(("", ""));
-        let Some((plan, to)) = self.content(name, trail) else {
+        let (host, name) = type_url.split_at(type_url.rfind('/').map_or(0, |slash| slash + 1));
+        // The type URL of an `Any` has a slash (`any.proto`).
+        let is_url = !host.is_empty() || packed == Packed::Struct;
+        let Some((plan, to)) = is_url.then(|| self.content(name, trail)).flatten() else {
             out.extend_from_slice(input);
             return Ok(());
         };
         let Some(plan) = plan else { return Ok(()) };
         let mut value = Vec::with_capacity(typed.value.len());
-        // The content of an `Any` is at the level of the `Any`.
-        self.depth -= 1;
-        self.message(plan, &typed.value, trail, &mut value)?;
-        self.depth += 1;
+        match packed {
+            Packed::Message => {
+                // The content of an `Any` is at the level of the `Any`.
+                self.depth -= 1;
+                self.message(plan, &typed.value, trail, &mut value)?;
+                self.depth += 1;
+            }
+            Packed::Struct => {
+                let trail = &trail.then(TrailStep::Field("value"));
+                self.object(plan, &typed.value, trail, &mut value)?;
+            }
+        }
         if to == name && value == *typed.value {
             out.extend_from_slice(input);
             return Ok(());
         }
-        put(1, format!("{host}/{to}").as_bytes(), out);
-        if !value.is_empty() {
+        put(1, format!("{host}{to}").as_bytes(), out);
+        if !value.is_empty() || packed == Packed::Struct {
             put(2, &value, out);
         }
-        out.extend_from_slice(&typed.rest);
-        Ok(())
-    }
-
-    /// Rewrites a `TypedStruct`: its type URL and the fields of its `Struct`.
-    fn typed_struct(
-        &mut self,
-        input: &[u8],
-        trail: &Trail<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<(), DecodeError> {
-        let typed = Typed::read(input, true)?;
-        let Ok(type_url) = std::str::from_utf8(typed.type_url) else {
-            self.note(
-                trail,
-                Incompatibility::Malformed("type URL is not UTF-8".to_owned()),
-            );
-            return Ok(());
-        };
-        let name = type_url.rsplit('/').next().unwrap_or_default();
-        let Some((plan, to)) = self.content(name, trail) else {
-            out.extend_from_slice(input);
-            return Ok(());
-        };
-        let Some(plan) = plan else { return Ok(()) };
-        let trail = &trail.then(TrailStep::Field("value"));
-        let mut value = Vec::with_capacity(typed.value.len());
-        self.object(plan, &typed.value, trail, &mut value)?;
-        if to == name && value == *typed.value {
-            out.extend_from_slice(input);
-            return Ok(());
-        }
-        let host = &type_url[..type_url.len() - name.len()];
-        put(1, format!("{host}{to}").as_bytes(), out);
-        put(2, &value, out);
         out.extend_from_slice(&typed.rest);
         Ok(())
     }
@@ -494,6 +478,15 @@ impl Integer {
             (false, false) => i128::from(encoded as u32),
         }
     }
+}
+
+/// Form of the content of an `Any` or a `TypedStruct`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packed {
+    /// Encoded message.
+    Message,
+    /// `Struct` with the fields of a message.
+    Struct,
 }
 
 /// Type URL and value of an `Any` or `TypedStruct`, both of which have the numbers 1 and 2.

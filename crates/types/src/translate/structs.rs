@@ -16,7 +16,6 @@ use super::plan::{Action, Content, EnumPlan, FieldPlan, Plan, Shape};
 use super::report::{Incompatibility, Trail, TrailStep};
 use super::rewrite::Rewriter;
 use super::unknown::UnknownFields;
-use crate::depth::{MAX_DEPTH, TooDeep};
 use crate::wire::{Occurrence, occurrence, put};
 
 const NUMBER: u32 = 2;
@@ -40,24 +39,20 @@ impl<'a> Rewriter<'a, '_> {
         trail: &Trail<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
-        if self.depth > MAX_DEPTH {
-            self.note(trail, Incompatibility::Malformed(TooDeep::limit()));
-            return Ok(());
-        }
-        self.depth += 1;
-        let outer = std::mem::replace(&mut self.down, plan.down);
-        let entries = entries(input)?;
-        match plan.content {
-            Content::WellKnown => out.extend_from_slice(input),
-            Content::Any => self.typed_object(&entries, "@type", input, trail, out)?,
-            Content::TypedStruct if plan.same => {
-                self.typed_object(&entries, "type_url", input, trail, out)?;
+        self.nested(plan.down, trail, |this| {
+            let entries = entries(input)?;
+            match plan.content {
+                Content::WellKnown => {
+                    out.extend_from_slice(input);
+                    Ok(())
+                }
+                Content::Any => this.typed_object(&entries, "@type", input, trail, out),
+                Content::TypedStruct if plan.same => {
+                    this.typed_object(&entries, "type_url", input, trail, out)
+                }
+                _ => this.entries(plan, &entries, trail, out),
             }
-            _ => self.entries(plan, &entries, trail, out)?,
-        }
-        self.down = outer;
-        self.depth -= 1;
-        Ok(())
+        })
     }
 
     fn entries(

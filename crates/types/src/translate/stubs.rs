@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
+use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
 
 use super::catalog::Catalog;
 use super::plan::{Action, Child, EnumPlan, FieldPlan, Plan, Shape};
@@ -96,12 +96,12 @@ impl Stubs<'_> {
             .filter(|field| matches!(field.action, Action::Drop(_)))
         {
             let source = old.get_field(field.number);
-            if source.and_then(|field| real_oneof(&field)).is_none() {
+            if let Some(source) = source.filter(|field| real_oneof(field).is_none()) {
                 let why = decision(field).unwrap_or_default();
                 let _ = writeln!(
                     text,
-                    "    if old.{} != Default::default() {{\n        todo!({:?});\n    }}",
-                    name(&field.name),
+                    "    if {} {{\n        todo!({:?});\n    }}",
+                    is_set(&source),
                     format!("{}: {why}", field.name)
                 );
             }
@@ -318,6 +318,24 @@ fn enumeration(function: &str, of: &EnumPlan) -> String {
     }
     text.push_str("        unknown => unknown,\n    }\n}\n");
     text
+}
+
+/// Returns the condition that a field of `old` has another value than its default, for the type that `prost` gives it.
+fn is_set(field: &FieldDescriptor) -> String {
+    let value = format!("old.{}", name(field.name()));
+    if field.is_list() || field.is_map() {
+        return format!("!{value}.is_empty()");
+    }
+    if field.supports_presence() && field.cardinality() != Cardinality::Required {
+        return format!("{value}.is_some()");
+    }
+    match field.kind() {
+        Kind::String | Kind::Bytes => format!("!{value}.is_empty()"),
+        Kind::Bool => value,
+        Kind::Float | Kind::Double => format!("{value} != 0.0"),
+        Kind::Message(_) => format!("{value} != Default::default()"),
+        _ => format!("{value} != 0"),
+    }
 }
 
 fn origin(plan: &Plan, number: u32) -> Option<&FieldPlan> {

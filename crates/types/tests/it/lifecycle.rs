@@ -88,6 +88,21 @@ fn v44_every_format_warns() {
     }
 }
 
+/// Given a program that checks its resources elsewhere, then nothing is looked for, and nothing is disallowed, in any format.
+#[test]
+fn v44_life_cycle_is_not_checked_if_turned_off() {
+    let mut unchecked = Options::default();
+    unchecked.check_life_cycle = false;
+    let hard = decode(Path::new("test"), Format::Yaml, HARD.as_bytes(), &unchecked).unwrap();
+    assert_eq!(hard[0].warnings, []);
+    let any = yaml(SOFT)[0].any.clone();
+    for format in [Format::Yaml, Format::Json, Format::Text, Format::Binary] {
+        let file = encode(std::slice::from_ref(&any), format).unwrap();
+        let loaded = decode(Path::new("test"), format, &file, &unchecked).unwrap();
+        assert_eq!(loaded[0].warnings, [], "{format:?}");
+    }
+}
+
 /// Given many uses in one resource and in another one, then each resource has one warning with a count.
 #[test]
 fn v44_resource_has_one_warning_per_field() {
@@ -110,20 +125,21 @@ fn v44_resource_has_one_warning_per_field() {
     assert_eq!(loaded[1].warnings[0].resource.as_deref(), Some("shop"));
 }
 
-/// Given the field in an `Any` in an `Any`, and in the `Struct` of a `TypedStruct`, then the warning has its path.
-#[test]
-fn v44_nested_messages_are_checked_at_every_depth() {
-    let listener = |config: &str| {
-        format!(
-            "'@type': type.googleapis.com/envoy.config.listener.v3.Listener
+/// A listener with one filter. `typed_config` is what follows the colon.
+fn listener(typed_config: &str) -> String {
+    format!(
+        "'@type': type.googleapis.com/envoy.config.listener.v3.Listener
 name: web
 filter_chains:
 - filters:
-  - name: hcm
-    typed_config:
-{config}"
-        )
-    };
+  - name: x
+    typed_config:{typed_config}"
+    )
+}
+
+/// Given the field in an `Any` in an `Any`, and in the `Struct` of a `TypedStruct`, then the warning has its path.
+#[test]
+fn v44_nested_messages_are_checked_at_every_depth() {
     let manager = "      '@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
       stat_prefix: web
       rds: { route_config_name: web, config_source: { ads: {} } }
@@ -134,7 +150,7 @@ filter_chains:
           path: /dev/stdout
           format: x
 ";
-    let found = warnings(&yaml(&listener(manager)));
+    let found = warnings(&yaml(&listener(&format!("\n{manager}"))));
     assert_eq!(found.len(), 1, "{found:?}");
     let start = "test:15:11: warning: filter_chains[0].filters[0].typed_config.access_log[0].typed_config.format: deprecated field";
     assert!(found[0].starts_with(start), "{found:?}");
@@ -156,7 +172,7 @@ filter_chains:
         rds: {{ config_source: {{ api_config_source: {{ api_type: GRPC, transport_api_version: V2 }} }} }}
 "
         );
-        let found = warnings(&yaml(&listener(&typed_struct)));
+        let found = warnings(&yaml(&listener(&format!("\n{typed_struct}"))));
         let paths: Vec<_> = found
             .iter()
             .map(|line| line.split(": ").nth(2).unwrap())
@@ -295,18 +311,9 @@ eds_cluster_config:
 /// Given a field, a message and a file that are work in progress, then each use is a warning, and nothing can disallow it.
 #[test]
 fn v59_work_in_progress_is_a_warning() {
-    let listener = |config: &str| {
-        format!(
-            "'@type': type.googleapis.com/envoy.config.listener.v3.Listener
-name: web
-filter_chains:
-- filters:
-  - name: x
-    typed_config: {{ '@type': type.googleapis.com/{config} }}
-"
-        )
-    };
-    let field = listener(
+    let of_type =
+        |config: &str| listener(&format!(" {{ '@type': type.googleapis.com/{config} }}\n"));
+    let field = of_type(
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: x, \
          rds: { route_config_name: x, config_source: { ads: {} } }, http2_protocol_options: { use_oghttp2_codec: true }",
     );
@@ -315,7 +322,7 @@ name: x
 typed_config: { '@type': type.googleapis.com/envoy.extensions.filters.http.thrift_to_metadata.v3.ThriftToMetadataPerRoute }
 ";
     let file =
-        listener("envoy.extensions.filters.network.generic_proxy.codecs.http1.v3.Http1CodecConfig");
+        of_type("envoy.extensions.filters.network.generic_proxy.codecs.http1.v3.Http1CodecConfig");
     for (text, expected) in [
         (
             field.as_str(),

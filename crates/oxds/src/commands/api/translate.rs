@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     });
     let written = codec::write_documents(&translated, format).map_err(Failure::negative)?;
     match &args.output {
-        Some(path) => fs::write(path, written)
+        Some(path) => oxds_types::file::replace(path, &written)
             .map_err(|error| Failure::negative(format_args!("{}: {error}", path.display())))?,
         None => Output::new().bytes(&written)?,
     }

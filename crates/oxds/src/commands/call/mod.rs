@@ -16,6 +16,7 @@ use report::CallReport;
 
 use super::{Format, duration, runtime};
 use crate::commands::bootstrap_version::BootstrapVersion;
+use crate::commands::dynamic_fields;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::signals::StopSignals;
@@ -71,6 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             .hint("create one with `oxds bootstrap grpc --server HOST:PORT > bootstrap.json`")
     })?;
     args.bootstrap_version.check(clients.bootstrap())?;
+    let clients = clients.with_check(dynamic_fields::warnings());
     let message = args.data_hex.clone().unwrap_or_default();
     let method = Method::new(&args.method, &message, args.timeout).map_err(Failure::usage)?;
     runtime()?.block_on(async {

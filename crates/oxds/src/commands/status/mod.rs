@@ -4,7 +4,6 @@ use super::clients::SyncState;
 use super::control_plane::{ControlPlane, ControlPlaneArgs};
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::table::{Table, one_line};
 
 mod nodes;
@@ -52,12 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
         fetch(&control_plane).await
     })?;
-    let mut output = Output::new();
-    match args.output {
-        View::Table => output.write(&table(&report))?,
-        View::Yaml => output.yaml(&report)?,
-        View::Json => output.json(&report)?,
-    }
+    args.output.write(&report, || table(&report))?;
     let mut types = report.nodes.iter().flat_map(|node| &node.types);
     let has_nack = types.any(|of_type| of_type.state == SyncState::Nacked);
     let has_error = report.store.errors().next().is_some();
@@ -123,7 +117,7 @@ fn clients(report: &StatusReport) -> String {
         for of_type in &node.types {
             table.row([
                 node.id.clone(),
-                of_type.resource_type.clone(),
+                type_and_major(of_type),
                 of_type.state.text().to_owned(),
                 of_type.sent.clone().unwrap_or_default(),
                 of_type.acknowledged.clone().unwrap_or_default(),
@@ -133,6 +127,14 @@ fn clients(report: &StatusReport) -> String {
         }
     }
     table.text()
+}
+
+/// Returns the type, and the major of the API if it is the previous one.
+fn type_and_major(of_type: &NodeType) -> String {
+    match &*of_type.api {
+        "" | "v3" => of_type.resource_type.clone(),
+        previous => format!("{} ({previous})", of_type.resource_type),
+    }
 }
 
 /// Returns the seconds since the last change of state, or since the oldest change was held back.
@@ -213,6 +215,7 @@ mod tests {
         let of_type = |resource_type: &str, state, nacked| NodeType {
             resource_type: resource_type.into(),
             state,
+            api: "v3".into(),
             sent: Some("v2".into()),
             acknowledged: Some("v1".into()),
             since_seconds: Some(300.0),
@@ -284,6 +287,7 @@ mod tests {
         let mut of_type = NodeType {
             resource_type: "cds".into(),
             state: SyncState::Stale,
+            api: String::new(),
             sent: None,
             acknowledged: None,
             since_seconds: None,

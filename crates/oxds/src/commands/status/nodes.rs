@@ -29,6 +29,9 @@ pub(super) struct NodeType {
     #[serde(rename = "kind")]
     pub(super) resource_type: String,
     pub(super) state: SyncState,
+    /// Major of the API that the client uses, `v2` or `v3`; empty if unknown.
+    #[serde(default)]
+    pub(super) api: String,
     /// Version of the latest response.
     pub(super) sent: Option<String>,
     /// Version of the latest ACKed response.
@@ -189,6 +192,7 @@ impl NodeType {
         Self {
             resource_type,
             state: state.unwrap_or(SyncState::NotSent),
+            api: String::new(),
             sent: None,
             acknowledged: None,
             since_seconds: nacked.iter().map(|nacked| nacked.seconds_ago).next(),

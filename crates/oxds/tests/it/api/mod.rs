@@ -2,6 +2,7 @@
 
 mod except;
 mod golden;
+mod stories;
 mod team;
 mod translate;
 

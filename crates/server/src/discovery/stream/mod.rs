@@ -85,7 +85,7 @@ impl Stream {
     /// Opens a stream with the request body of a call.
     ///
     /// # Errors
-    /// A limit on streams is reached (S-77).
+    /// A limit on streams is reached (S-77), or the major of the service is not served.
     pub(crate) fn open(
         context: &Arc<Context>,
         protocol: Protocol,
@@ -93,6 +93,7 @@ impl Stream {
         peer: Peer,
         requests: Body,
     ) -> Result<Self, CallError> {
+        context.check_api(offer.api, &peer)?;
         let (server, limits) = (&context.server, &context.server.limits);
         let now = server.clock.now();
         let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));

@@ -114,6 +114,8 @@ impl Stream {
     /// Passes a request to the hooks, to authorization, and to the session.
     fn handle(&mut self, mut request: Request) -> Result<(), CallError> {
         self.observer.request(&request)?;
+        self.context
+            .check_api_of(request.type_url(), &self.open.peer)?;
         self.context.permit(&self.open, &mut request)?;
         let server = Arc::clone(&self.context.server);
         let now = server.clock.now();

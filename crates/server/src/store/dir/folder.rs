@@ -28,11 +28,11 @@ use super::replacement::{Decision, Replacement};
 use super::scan::Scan;
 use super::settling::Writer;
 use super::walks::Walks;
-use super::watches::Watches;
 use crate::store::documents::{Document, DocumentId, DocumentOptions, Documents, Edits};
-use crate::store::finding::Finding;
+use crate::store::finding::{Finding, Severity};
 use crate::store::update::Update;
 use crate::store::uses::DeprecatedUses;
+use crate::watches::{Unwatched, Watches};
 
 /// The time between two walks over all files. Some file systems report nothing (network mounts, targets of links that
 /// lie outside of the folder), so a walk finds what was missed.
@@ -290,7 +290,8 @@ impl Folder {
                 watched.watches.retain_below(&folder.path);
             }
             let known = |path: &Path| scan.has_finding(&self.root, path);
-            let unwatched = watched.watches.finding(&self.root, known);
+            let unwatched = watched.watches.unwatched(known);
+            let unwatched = unwatched.map(|unwatched| polled(&self.root, &unwatched));
             let (interval, share) = match unwatched {
                 None => (RESCAN, RESCAN_SHARE),
                 Some(_) => (POLL, POLL_SHARE),
@@ -474,5 +475,26 @@ impl Folder {
         update.origin.store = super::STORE.into();
         update.took = batch.began.elapsed();
         (self.sink)(update)
+    }
+}
+
+/// Returns the finding about folders that are not watched.
+fn polled(root: &Path, unwatched: &Unwatched) -> Finding {
+    let Unwatched {
+        count,
+        first,
+        reason,
+    } = unwatched;
+    let folders = match count {
+        1 => "folder is",
+        _ => "folders are",
+    };
+    let message = format!(
+        "{count} {folders} not watched, but polled every second: {}: {reason}",
+        first.display()
+    );
+    Finding {
+        severity: Severity::Warning,
+        ..Finding::for_file(root, "unwatched", &message)
     }
 }

@@ -22,7 +22,6 @@ mod dir_store;
 mod disk;
 mod events;
 mod folder;
-mod identity;
 mod message;
 mod options;
 mod reader;
@@ -32,7 +31,6 @@ mod settling;
 #[cfg(test)]
 mod tests;
 mod walks;
-mod watches;
 
 pub use dir_store::{DirStore, Reload, SetPolicy, load};
 pub use options::{Error, Options, Progress, Report};

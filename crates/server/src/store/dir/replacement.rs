@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 
 use oxds_types::file::Stamp;
 
-use super::identity::Identity;
 use super::message::Message;
 use super::scan::{RealFolder, Scan};
 use crate::store::documents::DocumentId;
 use crate::store::finding::Finding;
+use crate::watches::Identity;
 
 /// The time between two looks at the name. It costs one call of the system, and works on every file system; no event is
 /// reported for a link somewhere in the path.

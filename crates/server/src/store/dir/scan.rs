@@ -8,9 +8,8 @@ use oxds_types::file::Stamp;
 
 use super::activity::Activity;
 use super::disk::Disk;
-use super::identity::Identity;
-use super::watches::Watches;
 use crate::store::finding::Finding;
+use crate::watches::{Identity, Watches};
 
 /// The largest depth of folders. No real configuration is this deep, but links can make a tree that is.
 const MAX_DEPTH: usize = 64;

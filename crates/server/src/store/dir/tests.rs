@@ -3,7 +3,6 @@
 use std::fs::ReadDir;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use notify::RecommendedWatcher;
 use oxds_core::snapshot::ResourceKey;
 use oxds_types::file::{self, ReadError};
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 use super::DirStore;
 use super::disk::{Disk, Handler};
@@ -29,7 +29,7 @@ struct TestDisk {
     blocked: Mutex<Vec<&'static str>>,
     released: Condvar,
     /// The number of threads that wait.
-    waiting: AtomicUsize,
+    waiting: watch::Sender<usize>,
     /// The folder that cannot be listed.
     denied: Option<&'static str>,
     /// Whether there are no watches.
@@ -58,20 +58,17 @@ impl TestDisk {
         let mut blocked = self.blocked.lock().unwrap();
         let is_blocked = |blocked: &mut Vec<&str>| blocked.iter().any(|name| path.ends_with(name));
         if is_blocked(&mut blocked) {
-            self.waiting.fetch_add(1, SeqCst);
+            self.waiting.send_modify(|number| *number += 1);
             drop(self.released.wait_while(blocked, is_blocked).unwrap());
-            self.waiting.fetch_sub(1, SeqCst);
+            self.waiting.send_modify(|number| *number -= 1);
         }
     }
 
     /// Waits until this number of threads wait.
     async fn waits_for_readers(&self, number: usize) {
-        let waiting = async {
-            while self.waiting.load(SeqCst) != number {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(SOON, waiting).await.unwrap();
+        let mut waiting = self.waiting.subscribe();
+        let reached = waiting.wait_for(|waiting| *waiting == number);
+        tokio::time::timeout(SOON, reached).await.unwrap().unwrap();
     }
 }
 

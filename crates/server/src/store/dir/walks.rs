@@ -10,7 +10,7 @@ use super::activity::Activity;
 use super::disk::Disk;
 use super::message::Message;
 use super::scan::{Scan, Walker};
-use super::watches::Watches;
+use crate::watches::Watches;
 
 /// The walks over a folder. At most one is awaited.
 pub(super) struct Walks {

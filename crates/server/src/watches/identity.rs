@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 /// Identity of a folder. A folder that replaces another one at the same path has another inode or a later time of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     #[cfg(unix)]
     inode: (u64, u64),
     created: Option<SystemTime>,
@@ -14,7 +14,7 @@ pub(super) struct Identity {
 
 impl Identity {
     /// Returns the identity of the folder that `path` leads to. Links are followed.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
         Ok(Self {
             #[cfg(unix)]

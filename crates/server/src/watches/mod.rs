@@ -1,17 +1,20 @@
-//! The watches of folders: one for each folder, so that a folder that cannot be watched does not concern the others.
+//! The watches of folders: one for each folder, so that a folder that cannot be watched does not concern the others. The folder
+//! store and the layers of the runtime on disk have them.
 
-use std::collections::{BTreeMap, HashMap};
+mod identity;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::identity::Identity;
-use crate::store::finding::{Finding, Severity};
+pub(crate) use self::identity::Identity;
 
 /// The watches of a folder and of all folders below it.
 #[derive(Debug)]
-pub(super) struct Watches(Mutex<State>);
+pub(crate) struct Watches(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -22,9 +25,30 @@ struct State {
     unwatched: BTreeMap<PathBuf, String>,
 }
 
+/// Folders that are not watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unwatched {
+    pub(crate) count: usize,
+    /// One of them, and the error of the system.
+    pub(crate) first: PathBuf,
+    pub(crate) reason: String,
+}
+
+/// Whether an event may be a change. Reads are reported, too, and those of this process must not cause more of them. An error
+/// counts as a change, because one may be lost.
+pub(crate) fn is_change(event: &notify::Result<Event>) -> bool {
+    match event {
+        Ok(event) => match event.kind {
+            EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+            _ => true,
+        },
+        Err(_) => true,
+    }
+}
+
 impl Watches {
     /// Prepares to watch. If the system has no watches to give, all folders are unwatched.
-    pub(super) fn start(watcher: notify::Result<RecommendedWatcher>) -> Self {
+    pub(crate) fn start(watcher: notify::Result<RecommendedWatcher>) -> Self {
         Self(Mutex::new(State {
             watcher: watcher.map_err(|error| error.to_string()),
             watched: HashMap::new(),
@@ -32,8 +56,8 @@ impl Watches {
         }))
     }
 
-    /// Watches a folder, unless it is watched. Must be called before the folder is read.
-    pub(super) fn visit(&self, folder: &Path) {
+    /// Watches a folder, unless it is watched. Must be called before the folder is read. Returns whether the watch is new.
+    pub(crate) fn visit(&self, folder: &Path) -> bool {
         let identity = Identity::of(folder).ok();
         let mut state = self.lock();
         let state = &mut *state;
@@ -41,11 +65,11 @@ impl Watches {
             Ok(watcher) => watcher,
             Err(reason) => {
                 state.unwatched.insert(folder.into(), reason.clone());
-                return;
+                return false;
             }
         };
         match state.watched.get(folder) {
-            Some(known) if *known == identity => return,
+            Some(known) if *known == identity => return false,
             // Another folder is at the path now. Its predecessor may be gone, then there is nothing to undo.
             Some(_) => drop(watcher.unwatch(folder)),
             None => {}
@@ -54,50 +78,54 @@ impl Watches {
             Ok(()) => {
                 state.unwatched.remove(folder);
                 state.watched.insert(folder.into(), identity);
+                true
             }
             Err(error) => {
                 state.watched.remove(folder);
                 let reason = error.to_string();
                 state.unwatched.insert(folder.into(), reason);
+                false
             }
         }
     }
 
     /// Forgets the watches of a folder that was deleted or moved, and of those below it: the next visit watches what is
     /// there then.
-    pub(super) fn forget(&self, folder: &Path) {
+    pub(crate) fn forget(&self, folder: &Path) {
         self.retain(|path| !path.starts_with(folder));
     }
 
     /// Drops the watches outside of a folder: it has replaced another one.
-    pub(super) fn retain_below(&self, folder: &Path) {
+    pub(crate) fn retain_below(&self, folder: &Path) {
         self.retain(|path| path.starts_with(folder));
     }
 
     /// Begins a walk: which folders cannot be watched will be known after it.
-    pub(super) fn begin_walk(&self) {
+    pub(crate) fn begin_walk(&self) {
         self.lock().unwatched.clear();
     }
 
-    /// Returns a finding if folders are not watched. Folders for which `known` holds have a finding already.
-    pub(super) fn finding(&self, root: &Path, known: impl Fn(&Path) -> bool) -> Option<Finding> {
+    /// Returns the folders that are not watched, if there are any. Folders for which `known` holds do not count.
+    pub(crate) fn unwatched(&self, known: impl Fn(&Path) -> bool) -> Option<Unwatched> {
         let state = self.lock();
         let mut unwatched = state.unwatched.iter().filter(|(path, _)| !known(path));
         let (first, reason) = unwatched.next()?;
-        let count = 1 + unwatched.count();
-        let folders = if count == 1 {
-            "folder is"
-        } else {
-            "folders are"
-        };
-        let message = format!(
-            "{count} {folders} not watched, but polled every second: {}: {reason}",
-            first.display()
-        );
-        Some(Finding {
-            severity: Severity::Warning,
-            ..Finding::for_file(root, "unwatched", &message)
+        Some(Unwatched {
+            first: first.clone(),
+            reason: reason.clone(),
+            count: 1 + unwatched.count(),
         })
+    }
+
+    /// Watches these folders and no others. Returns whether the watches of one of them are new: changes before that are not
+    /// reported.
+    pub(crate) fn only<'f>(&self, folders: impl Iterator<Item = &'f Path>) -> bool {
+        let folders: BTreeSet<&Path> = folders.collect();
+        self.retain(|path| folders.contains(path));
+        self.begin_walk();
+        folders
+            .into_iter()
+            .fold(false, |new, folder| self.visit(folder) || new)
     }
 
     fn retain(&self, keep: impl Fn(&Path) -> bool) {
