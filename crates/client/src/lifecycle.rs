@@ -167,7 +167,7 @@ impl Shared {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.len() < MAX_LOGGED && logged.insert(text) {
             let (reason, path) = (&warning.reason, &warning.path);
-            tracing::warn!(target: "oxds::ads", %resource_type, path, "{reason}");
+            tracing::warn!(target: "oxds::fields", %resource_type, path, "{reason}");
         }
     }
 }

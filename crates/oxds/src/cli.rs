@@ -121,7 +121,7 @@ impl Cli {
             }
             Command::Bootstrap(args) => bootstrap::run(&args),
             Command::Call(args) => {
-                crate::log::start(self.log_format, "error");
+                crate::log::start(self.log_format, "error,oxds::fields=warn");
                 call::run(&args)
             }
             Command::Status(args) => status::run(&args),
