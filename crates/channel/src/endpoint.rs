@@ -7,9 +7,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use oxds_client::load::LocalityLoad;
+use oxds_core::lb::{CallResults, EjectionReason};
 use smallvec::SmallVec;
 
 use crate::guard::AttemptObserver;
@@ -36,6 +38,16 @@ impl fmt::Display for Picked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (cluster {})", self.address, self.cluster)
     }
+}
+
+/// Ejection of an endpoint by outlier detection (gRFC A50).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Ejected {
+    /// Rule that the endpoint broke.
+    pub reason: EjectionReason,
+    /// Time at which it may return; it does so at the next interval of the detection.
+    pub until: Instant,
 }
 
 /// Connections of a policy's child. It stays the same while the child has the same addresses, whatever its priority.
@@ -74,6 +86,8 @@ pub(crate) struct PickAddress {
     pub(crate) picked: Arc<Picked>,
     /// The load of its locality, if the cluster reports load.
     pub(crate) load: Option<LocalityLoad>,
+    /// Results of the endpoint's calls, if the cluster has outlier detection.
+    pub(crate) results: Option<Arc<CallResults>>,
 }
 
 /// An endpoint of the assignment, with its connections if its priority was tried.
@@ -82,6 +96,7 @@ pub(crate) struct EndpointEntry {
     pub(crate) picked: Arc<Picked>,
     /// The child to which it belongs, and the indexes of its addresses there.
     pub(crate) child: Option<(Arc<ChildCell>, SmallVec<[u32; 2]>)>,
+    pub(crate) ejected: Option<Ejected>,
 }
 
 impl ChildCell {

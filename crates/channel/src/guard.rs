@@ -14,7 +14,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use oxds_client::channelz::CallOutcome;
 use oxds_client::load;
-use oxds_core::lb::RequestPermit;
+use oxds_core::lb::{CallResults, RequestPermit};
 
 use crate::subchannel::InFlight;
 
@@ -47,6 +47,8 @@ pub(crate) struct AttemptGuard {
     observer: Option<Arc<dyn AttemptObserver>>,
     /// Permission of the cluster's circuit breaker.
     permit: Option<RequestPermit>,
+    /// Results of the endpoint's calls, if its cluster has outlier detection.
+    results: Option<Arc<CallResults>>,
 }
 
 impl AttemptGuard {
@@ -57,7 +59,14 @@ impl AttemptGuard {
             load: None,
             observer: None,
             permit: None,
+            results: None,
         }
+    }
+
+    /// Adds the results of the endpoint's calls.
+    pub(crate) fn with_results(mut self, results: Option<Arc<CallResults>>) -> Self {
+        self.results = results;
+        self
     }
 
     /// Adds the permission of the circuit breaker.
@@ -88,6 +97,10 @@ impl AttemptGuard {
         self.in_flight.end(outcome);
         // gRFC A32: the request ends with its status, not when the application drops the response.
         self.permit = None;
+        // gRFC A50: a call has succeeded if its status is OK.
+        if let Some(results) = self.results.take() {
+            results.add(outcome == CallOutcome::Ok);
+        }
         if let Some(observer) = self.observer.take() {
             observer.ended(AttemptEnd { outcome, trailers });
         }
@@ -96,6 +109,10 @@ impl AttemptGuard {
 
 impl Drop for AttemptGuard {
     fn drop(&mut self) {
+        // gRFC A50: every other end is a failure, a cancellation included.
+        if let Some(results) = self.results.take() {
+            results.add(false);
+        }
         if let Some(observer) = self.observer.take() {
             observer.ended(AttemptEnd {
                 outcome: CallOutcome::Broken,

@@ -73,8 +73,12 @@
 //! | connections shared by channels ([`Pool`]) | yes |
 //! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
 //! | load reports: calls by locality, drops by category, backend metrics (ORCA) | yes |
-//! | retries by policy, hedging, circuit breaking, outlier detection | not yet |
-//! | TLS, fault injection | not yet |
+//! | retries by policy (gRFC A44), circuit breaking (A32), outlier detection (A50), hash policies (A42) | yes |
+//! | HTTP filters: fault injection (gRFC A33), filters of the program ([`HttpFilter`], A39) | yes |
+//! | hedging | no |
+//! | TLS | not yet |
+//!
+//! `docs/channel.md` describes each feature with the YAML that turns it on.
 //!
 //! A cluster of another type (`LOGICAL_DNS`, `STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, a custom `cluster_type`) or with
 //! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
@@ -132,12 +136,12 @@ pub use body::ResponseBody;
 pub use builder::{BuildError, Builder};
 pub use call::{PreviousAttempts, WaitForReady};
 pub use channel::{ResponseFuture, XdsChannel};
-pub use endpoint::Picked;
+pub use endpoint::{Ejected, Picked};
 pub use filter::{FilterFuture, FilterRequest, HttpFilter, HttpFilters};
 pub use oxds_client::bootstrap::TransportPolicy;
 pub use oxds_client::transport::Keepalive;
 pub use oxds_client::{Bootstrap, ClientPool, Options};
-pub use oxds_core::lb::Connectivity;
+pub use oxds_core::lb::{Connectivity, EjectionReason};
 pub use oxds_core::resource::{ExtensionConfig, ExtensionValue, Extensions, Invalid};
 pub use pool::Pool;
 pub use snapshot::{ChannelStatus, ClusterStatus, EndpointStatus};

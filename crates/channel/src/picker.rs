@@ -290,6 +290,7 @@ impl PickChild {
             sender: connection.sender(),
             guard: AttemptGuard::new(connection.begin())
                 .with_load(address.load.as_ref().map(LocalityLoad::begin))
+                .with_results(address.results.clone())
                 .with_observer(self.observer.clone()),
             picked: Arc::clone(&address.picked),
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oxds_core::lb::Connectivity;
 
-use crate::endpoint::{EndpointEntry, Picked};
+use crate::endpoint::{Ejected, EndpointEntry, Picked};
 use crate::picker::ClusterHandle;
 use crate::routing::{ChannelShared, Routing};
 use crate::subchannel::SubchannelState;
@@ -60,6 +60,8 @@ pub struct EndpointStatus {
     /// Weight among the endpoints of the active priority, if the policy makes weights of the load that backends report (gRFC
     /// A58). The largest is 65,535. `None` while too few weights are known.
     pub weight: Option<u16>,
+    /// Its ejection by outlier detection, if it is ejected.
+    pub ejected: Option<Ejected>,
     /// The last connection error, while the endpoint is in transient failure.
     pub error: Option<String>,
 }
@@ -117,6 +119,7 @@ impl EndpointStatus {
             connections: 0,
             in_flight: 0,
             weight,
+            ejected: entry.ejected,
             error: None,
         };
         let mut states = Vec::new();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use oxds_client::load::{ClusterLoad, LoadReporter};
 use oxds_core::ads::WatchError;
 use oxds_core::lb::policy::PolicyConfig;
-use oxds_core::lb::{ActivePriority, Connectivity, Priorities};
+use oxds_core::lb::{ActivePriority, Connectivity, OutlierDetector, Priorities};
 use oxds_core::resolve::{ClusterConfig, LeafCluster};
 use oxds_core::resource::{Assignment, Endpoint, Locality as LocalityConfig};
 use oxds_core::time::Instant;
@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 use super::epoch::Epoch;
 use super::level::{LevelContext, PriorityLevel};
 use super::members::{ChildPlace, Members};
-use crate::endpoint::{EndpointEntry, PickAddress, Picked};
+use crate::endpoint::{Ejected, EndpointEntry, PickAddress, Picked};
 use crate::limits::RequestLimit;
 use crate::picker::{ActivePicker, ClusterHandle, DropCounts, Picker, PickerState, WantedSender};
 use crate::random::random;
@@ -40,6 +40,7 @@ pub(super) struct ClusterDriver {
     limit: Option<Arc<RequestLimit>>,
     /// The priorities of the assignment, the highest first.
     levels: Vec<PriorityLevel>,
+    outliers: OutlierDetector,
     members: Members,
     priorities: Priorities,
     active: Option<ActivePriority>,
@@ -75,6 +76,7 @@ impl ClusterDriver {
             drops: DropCounts::default(),
             limit: None,
             levels: Vec::new(),
+            outliers: OutlierDetector::new(),
             members,
             priorities: Priorities::new(),
             active: None,
@@ -112,6 +114,7 @@ impl ClusterDriver {
         self.drops = self.drop_counts(&after);
         let leaf = self.leaf().map(|leaf| Arc::clone(&leaf.cluster));
         self.limit = leaf.map(|cluster| Arc::new(RequestLimit::of(&cluster, self.load.clone())));
+        self.configure_outliers(now, &after);
         let continued = continued_priorities(localities(&before), localities(&after));
         self.levels = self.new_levels(localities(&after));
         self.entries = None;
@@ -160,8 +163,12 @@ impl ClusterDriver {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let levels = self.levels.iter().filter_map(PriorityLevel::poll_timeout);
-        let others = self.failover.into_iter().chain(self.members.poll_timeout());
-        levels.chain(others).min()
+        let others = [
+            self.failover,
+            self.members.poll_timeout(),
+            self.outliers.poll_timeout(),
+        ];
+        levels.chain(others.into_iter().flatten()).min()
     }
 
     /// Chooses the priority and puts a new picker into use if necessary. Returns false if nothing changed since the
@@ -174,6 +181,9 @@ impl ClusterDriver {
         for (place, state) in self.members.handle_timeout(now) {
             self.set_state(place, state);
         }
+        if self.outliers.handle_timeout(now, random) {
+            self.apply_ejections();
+        }
         for priority in 0..self.connected {
             self.is_outdated |= self.levels[priority].update(now, &mut self.members);
             self.report(now, priority);
@@ -184,7 +194,7 @@ impl ClusterDriver {
         self.failover = self.priorities.poll_timeout(now);
         // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide again.
         if std::mem::take(&mut self.is_outdated) || active != self.active {
-            let endpoints = self.endpoint_entries();
+            let endpoints = self.endpoint_entries(now);
             self.handle.set(Picker {
                 assignment: self.assignment(),
                 drops: Arc::clone(&self.drops),
@@ -231,8 +241,35 @@ impl ClusterDriver {
 
     /// Makes the children of a priority members, which connects them if the policy does so.
     fn connect(&mut self, now: Instant, priority: usize) {
-        self.levels[priority].connect(now, priority, &mut self.members);
+        let level = &mut self.levels[priority];
+        level.connect(now, priority, &mut self.members);
+        // gRFC A50: an endpoint that continues is still ejected.
+        let outliers = &self.outliers;
+        level.set_ejections(|address| outliers.ejection(address).is_some());
+        level.update(now, &mut self.members);
         self.entries = None;
+    }
+
+    /// Configures outlier detection for the endpoints of an assignment.
+    fn configure_outliers(&mut self, now: Instant, assignment: &Option<Arc<Assignment>>) {
+        let endpoints = assignment
+            .iter()
+            .flat_map(|assignment| assignment.endpoints());
+        let addresses = endpoints.map(|endpoint| endpoint.address);
+        self.outliers.set_endpoints(addresses);
+        let leaf = self.leaf().map(|leaf| Arc::clone(&leaf.cluster));
+        let config = leaf.as_ref().and_then(|cluster| cluster.outlier.as_ref());
+        self.outliers.configure(now, config);
+    }
+
+    /// Shows the endpoints that were ejected, or have returned, to their policies.
+    fn apply_ejections(&mut self) {
+        let outliers = &self.outliers;
+        for level in &mut self.levels {
+            level.set_ejections(|address| outliers.ejection(address).is_some());
+        }
+        self.entries = None;
+        self.is_outdated = true;
     }
 
     /// Gives the state of a priority to the priority policy.
@@ -289,10 +326,11 @@ impl ClusterDriver {
         });
         // gRFC A27, A61: the status of a failed pick carries the last connection error (C-247).
         let last = errors.next_back();
-        last.map_or_else(
-            || "no usable endpoints".to_owned(),
-            |last| format!("all endpoints unreachable, last error {last}"),
-        )
+        match (last, level.has_ejections()) {
+            (Some(last), _) => format!("all endpoints unreachable, last error {last}"),
+            (None, true) => "all endpoints are ejected by outlier detection".to_owned(),
+            (None, false) => "no usable endpoints".to_owned(),
+        }
     }
 
     /// Adds the resolution note of the cluster, if it has one.
@@ -341,7 +379,7 @@ impl ClusterDriver {
         let cluster = &self.handle.name;
         let name: Arc<str> = locality.id.to_string().into();
         let load = self.load.as_ref().map(|load| load.locality(&locality.id));
-        let pick_address = |address: &SocketAddr| PickAddress {
+        let pick_address = |address: &SocketAddr, endpoint: &Endpoint| PickAddress {
             picked: Arc::new(Picked {
                 cluster: Arc::clone(cluster),
                 locality: Arc::clone(&name),
@@ -349,20 +387,30 @@ impl ClusterDriver {
                 address: *address,
             }),
             load: load.clone(),
+            results: self.outliers.results(endpoint.address),
         };
         let endpoints = locality.endpoints.iter();
         let addresses = |endpoint: &Endpoint| {
             let all = std::iter::once(&endpoint.address).chain(&endpoint.additional_addresses);
-            all.map(pick_address).collect()
+            all.map(|address| pick_address(address, endpoint)).collect()
         };
         endpoints.map(addresses).collect()
     }
 
-    fn endpoint_entries(&mut self) -> Arc<[EndpointEntry]> {
-        let levels = &self.levels;
-        let entries = self
-            .entries
-            .get_or_insert_with(|| levels.iter().flat_map(PriorityLevel::entries).collect());
+    fn endpoint_entries(&mut self, now: Instant) -> Arc<[EndpointEntry]> {
+        let (levels, outliers) = (&self.levels, &self.outliers);
+        let ejected = |address| {
+            let ejection = outliers.ejection(address)?;
+            let left = ejection.until.saturating_since(now);
+            Some(Ejected {
+                reason: ejection.reason,
+                until: std::time::Instant::now().checked_add(left)?,
+            })
+        };
+        let entries = self.entries.get_or_insert_with(|| {
+            let entries = levels.iter().flat_map(|level| level.entries(ejected));
+            entries.collect()
+        });
         Arc::clone(entries)
     }
 }

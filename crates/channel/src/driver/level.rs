@@ -1,5 +1,7 @@
 //! One priority of a cluster: its policy, and the states of the policy's children.
 
+use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use oxds_core::lb::Connectivity;
@@ -14,7 +16,7 @@ use smallvec::SmallVec;
 use super::epoch::Epoch;
 use super::members::{ChildPlace, Members};
 use super::weights::WeightObserver;
-use crate::endpoint::{EndpointEntry, PickAddress, PickChild};
+use crate::endpoint::{Ejected, EndpointEntry, PickAddress, PickChild};
 use crate::guard::AttemptObserver;
 use crate::random::random;
 
@@ -42,6 +44,8 @@ struct ConnectedLevel {
     children: Arc<[PickChild]>,
     weights: Vec<Arc<EndpointWeight>>,
     states: Vec<Connectivity>,
+    /// Whether each child is ejected by outlier detection; empty if none is.
+    ejected: Vec<bool>,
     state: Connectivity,
     picker: Arc<PolicyPicker>,
     /// A state changed since the picker was made.
@@ -105,6 +109,7 @@ impl PriorityLevel {
             children: children.into(),
             weights,
             states,
+            ejected: Vec::new(),
             state: Connectivity::Connecting,
             picker: Arc::default(),
             is_outdated: true,
@@ -153,6 +158,40 @@ impl PriorityLevel {
         }
     }
 
+    /// Sets which endpoints are ejected, by their first addresses. A child that has several endpoints is never ejected.
+    pub(super) fn set_ejections(&mut self, is_ejected: impl Fn(SocketAddr) -> bool) {
+        let Some(connected) = &mut self.connected else {
+            return;
+        };
+        let is_out = |group: &PolicyChild| {
+            let index = group.addresses.first().map(|each| each.endpoint);
+            let is_one = group
+                .addresses
+                .iter()
+                .all(|each| Some(each.endpoint) == index);
+            let endpoint = index
+                .filter(|_| is_one)
+                .and_then(|index| self.endpoints.get(index));
+            let first = endpoint.and_then(|endpoint| endpoint.first());
+            first.is_some_and(|first| is_ejected(first.picked.address))
+        };
+        let mut ejected: Vec<_> = self.policy.children().iter().map(is_out).collect();
+        if !ejected.contains(&true) {
+            ejected.clear();
+        }
+        if connected.ejected != ejected {
+            connected.ejected = ejected;
+            connected.is_outdated = true;
+        }
+    }
+
+    /// Returns whether an endpoint is ejected.
+    pub(super) fn has_ejections(&self) -> bool {
+        self.connected
+            .as_ref()
+            .is_some_and(|connected| !connected.ejected.is_empty())
+    }
+
     /// Makes a new picker if a state changed, or if it is time for new weights. Returns whether it did.
     pub(super) fn update(&mut self, now: Instant, members: &mut Members) -> bool {
         let mut is_new = false;
@@ -163,9 +202,10 @@ impl PriorityLevel {
                 break;
             }
             is_new = true;
+            let states = connected.effective_states();
             let input = PolicyInput {
                 now,
-                states: &connected.states,
+                states: &states,
                 weights: &connected.weights,
             };
             let update = self.policy.update(input, &mut random);
@@ -218,12 +258,16 @@ impl PriorityLevel {
     }
 
     /// Returns an entry for the status of each endpoint.
-    pub(super) fn entries(&self) -> Vec<EndpointEntry> {
+    pub(super) fn entries(
+        &self,
+        ejected: impl Fn(SocketAddr) -> Option<Ejected>,
+    ) -> Vec<EndpointEntry> {
         let entry = |endpoint: &SmallVec<[PickAddress; 1]>| {
             let first = endpoint.first()?;
             Some(EndpointEntry {
                 picked: Arc::clone(&first.picked),
                 child: None,
+                ejected: ejected(first.picked.address),
             })
         };
         // An endpoint has at least one address.
@@ -239,6 +283,24 @@ impl PriorityLevel {
             }
         }
         entries
+    }
+}
+
+impl ConnectedLevel {
+    /// Returns the states of the children as the policy sees them: an ejected one has failed (gRFC A50, C-252).
+    fn effective_states(&self) -> Cow<'_, [Connectivity]> {
+        if self.ejected.is_empty() {
+            return Cow::Borrowed(&self.states);
+        }
+        let effective = |(state, ejected): (&Connectivity, &bool)| match ejected {
+            true => Connectivity::TransientFailure,
+            false => *state,
+        };
+        self.states
+            .iter()
+            .zip(&self.ejected)
+            .map(effective)
+            .collect()
     }
 }
 

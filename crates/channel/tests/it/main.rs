@@ -8,12 +8,14 @@
 
 mod breaker;
 mod deadline;
+mod examples;
 mod failover;
 mod filters;
 mod foreign;
 mod goaway;
 mod http2;
 mod lifetime;
+mod outlier;
 mod policies;
 mod raw;
 mod retry;

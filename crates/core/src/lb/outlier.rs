@@ -125,7 +125,7 @@ impl Bucket {
 }
 
 /// Algorithm that ejected an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EjectionReason {
     /// Its success rate was far below the mean.
     SuccessRate,

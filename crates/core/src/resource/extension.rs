@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use envoy_types::pb::google::protobuf;
+use envoy_types::pb::google::protobuf::{self, value::Kind};
 use prost::Message;
 
 use super::Invalid;
@@ -66,6 +66,48 @@ impl ExtensionConfig {
             type_name: name.into(),
             value: ExtensionValue::Message(any.value.as_slice().into()),
         })
+    }
+
+    /// Returns a text of the JSON object; `None` if it has no such text, or the configuration is a message.
+    #[must_use]
+    pub fn text(&self, field: &str) -> Option<&str> {
+        match self.field(field)? {
+            Kind::StringValue(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Returns a number of the JSON object; `None` if it has no such number, or the configuration is a message.
+    #[must_use]
+    pub fn number(&self, field: &str) -> Option<f64> {
+        match self.field(field)? {
+            Kind::NumberValue(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&Kind> {
+        match &self.value {
+            ExtensionValue::Message(_) => None,
+            ExtensionValue::Struct(object) => object.fields.get(name)?.kind.as_ref(),
+        }
+    }
+
+    /// Makes the configuration that a `TypedStruct` with these texts has.
+    #[must_use]
+    pub fn of_texts<'a>(
+        type_name: &str,
+        texts: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let field = |(name, text): (&str, &str)| {
+            let kind = Some(Kind::StringValue(text.to_owned()));
+            (name.to_owned(), protobuf::Value { kind })
+        };
+        let fields = texts.into_iter().map(field).collect();
+        Self {
+            type_name: type_name.into(),
+            value: ExtensionValue::Struct(Arc::new(protobuf::Struct { fields })),
+        }
     }
 
     /// Decodes the message.

@@ -37,6 +37,25 @@ pub struct HttpFilter {
     pub config: FilterConfig,
 }
 
+impl HttpFilter {
+    /// Reads a filter of the program, as a listener has it.
+    ///
+    /// # Errors
+    /// The filter is unknown, or its configuration is invalid.
+    pub fn added(
+        name: &str,
+        config: &ExtensionConfig,
+        extensions: &Extensions,
+    ) -> Result<Self, Invalid> {
+        let found = config::custom(config, extensions)?;
+        let unknown = || Invalid::new(format!("{:?} is not supported", config.type_name));
+        Ok(Self {
+            name: name.into(),
+            config: found.ok_or_else(unknown)?,
+        })
+    }
+}
+
 /// Reads the HTTP filters of a listener: the router must be the last one, and is left out. A filter that is not supported must be
 /// optional, and is ignored (gRFC A39).
 pub(super) fn http_filters(
