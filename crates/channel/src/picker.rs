@@ -274,7 +274,7 @@ impl WantedSender {
         };
         if child.cell.want() {
             let (token, address) = (self.token, first.picked.address);
-            // Without a driver there is no channel any more, and nobody who waits.
+            // Without a driver there is no channel any more, and no RPC that waits.
             let _ = self.wanted.send(Wanted { token, address });
         }
     }

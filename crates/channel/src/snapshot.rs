@@ -60,7 +60,7 @@ pub struct EndpointStatus {
     /// Weight among the endpoints of the active priority, if the policy makes weights of the load that backends report (gRFC
     /// A58). The largest is 65,535. `None` while too few weights are known.
     pub weight: Option<u16>,
-    /// Its ejection by outlier detection, if it is ejected.
+    /// Ejection by outlier detection, if it is ejected.
     pub ejected: Option<Ejected>,
     /// The last connection error, while the endpoint is in transient failure.
     pub error: Option<String>,

@@ -22,7 +22,7 @@ impl RequestCount {
     /// Counts the start of a request. Returns `None` if `limit` requests are in progress: never more than that hold a permit.
     pub fn try_begin(self: &Arc<Self>, limit: u32) -> Option<RequestPermit> {
         // gRFC A32: every request is counted, and the one that finds the limit reached is dropped (C-246). A failed attempt is
-        // taken back, so that it cannot block others for long.
+        // undone, so that it cannot block others for long.
         if self.0.fetch_add(1, Ordering::Relaxed) < limit {
             return Some(RequestPermit(Arc::clone(self)));
         }

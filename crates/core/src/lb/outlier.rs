@@ -127,9 +127,9 @@ impl Bucket {
 /// Algorithm that ejected an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EjectionReason {
-    /// Its success rate was far below the mean.
+    /// The success rate was far below the mean.
     SuccessRate,
-    /// Its share of failures was above the threshold.
+    /// The share of failures was above the threshold.
     FailurePercentage,
 }
 

@@ -33,7 +33,7 @@ const FIELD: &str = "http_filters";
 pub struct HttpFilter {
     /// Name of the filter in its listener, by which overrides refer to it.
     pub name: Arc<str>,
-    /// Its configuration, unless a virtual host, a route or a weighted cluster overrides it.
+    /// Configuration, unless a virtual host, a route or a weighted cluster overrides it.
     pub config: FilterConfig,
 }
 
