@@ -73,6 +73,8 @@ pub(crate) struct ReadyChild {
 /// A child of a policy, as picks see it.
 #[derive(Debug)]
 pub(crate) struct PickChild {
+    /// Id of the driver's member.
+    pub(crate) member: usize,
     pub(crate) cell: Arc<ChildCell>,
     /// Addresses, in the order in which they are tried.
     pub(crate) addresses: SmallVec<[PickAddress; 1]>,

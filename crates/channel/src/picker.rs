@@ -6,7 +6,6 @@
 //! allocation. The choice itself is made by [`oxds_core::lb::policy`].
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -85,8 +84,8 @@ pub(crate) struct ActivePicker {
 pub(crate) struct Wanted {
     /// Token of the cluster's driver.
     pub(crate) token: u64,
-    /// First address of the endpoint.
-    pub(crate) address: SocketAddr,
+    /// Id of the member.
+    pub(crate) member: usize,
 }
 
 /// Sender of [`Wanted`] endpoints to the driver of one cluster.
@@ -269,13 +268,10 @@ impl WantedSender {
 
     /// Asks the driver to connect a child, once until it is connecting.
     fn send(&self, child: &PickChild) {
-        let Some(first) = child.addresses.first() else {
-            return;
-        };
         if child.cell.want() {
-            let (token, address) = (self.token, first.picked.address);
+            let (token, member) = (self.token, child.member);
             // Without a driver there is no channel any more, and no RPC that waits.
-            let _ = self.wanted.send(Wanted { token, address });
+            let _ = self.wanted.send(Wanted { token, member });
         }
     }
 }

@@ -4,22 +4,19 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use oxds_client::load::{ClusterLoad, LoadReporter};
+use oxds_client::load::LoadReporter;
 use oxds_core::ads::WatchError;
-use oxds_core::lb::policy::PolicyConfig;
-use oxds_core::lb::{ActivePriority, Connectivity, OutlierDetector, Priorities};
-use oxds_core::resolve::{ClusterConfig, LeafCluster};
-use oxds_core::resource::{Assignment, Endpoint, Locality as LocalityConfig};
+use oxds_core::lb::{ActivePriority, Connectivity, Ejection, Priorities};
+use oxds_core::resolve::ClusterConfig;
 use oxds_core::time::Instant;
-use smallvec::SmallVec;
 use tonic::{Code, Status};
 
 use super::epoch::Epoch;
+use super::leaf::{Leaf, continued_priorities};
 use super::level::{LevelContext, PriorityLevel};
 use super::members::{ChildPlace, Members};
-use crate::endpoint::{Ejected, EndpointEntry, PickAddress, Picked};
-use crate::limits::RequestLimit;
-use crate::picker::{ActivePicker, ClusterHandle, DropCounts, Picker, PickerState, WantedSender};
+use crate::endpoint::{Ejected, EndpointEntry};
+use crate::picker::{ActivePicker, ClusterHandle, Picker, PickerState, WantedSender};
 use crate::random::random;
 use crate::status;
 
@@ -33,14 +30,10 @@ pub(super) struct ClusterDriver {
     wanted: WantedSender,
     context: LevelContext,
     config: Option<ClusterResult>,
-    /// Load counters, if the cluster reports load.
-    load: Option<ClusterLoad>,
-    drops: DropCounts,
-    /// Circuit breaker; `None` without a cluster.
-    limit: Option<Arc<RequestLimit>>,
-    /// The priorities of the assignment, the highest first.
+    /// Clusters with endpoints, in the order of failover; empty if the cluster has an error.
+    leaves: Vec<Leaf>,
+    /// The priorities of all leaves, the highest first (gRFC A37).
     levels: Vec<PriorityLevel>,
-    outliers: OutlierDetector,
     members: Members,
     priorities: Priorities,
     active: Option<ActivePriority>,
@@ -72,11 +65,8 @@ impl ClusterDriver {
             },
             handle: Arc::new(ClusterHandle::new(name)),
             config: None,
-            load: None,
-            drops: DropCounts::default(),
-            limit: None,
+            leaves: Vec::new(),
             levels: Vec::new(),
-            outliers: OutlierDetector::new(),
             members,
             priorities: Priorities::new(),
             active: None,
@@ -102,21 +92,24 @@ impl ClusterDriver {
         if self.config.as_ref() == Some(config) {
             return;
         }
-        let before = self.assignment();
         self.config = Some(config.clone());
-        let after = self.assignment();
-        // The new load handle is made before the old one is dropped, so that the LRS stream of a
-        // cluster that stays does not end.
-        self.load = match config {
-            Ok(config) => loads.and_then(|loads| loads.of(&config.cluster)),
-            Err(_) => None,
-        };
-        self.drops = self.drop_counts(&after);
-        let leaf = self.leaf().map(|leaf| Arc::clone(&leaf.cluster));
-        self.limit = leaf.map(|cluster| Arc::new(RequestLimit::of(&cluster, self.load.clone())));
-        self.configure_outliers(now, &after);
-        let continued = continued_priorities(localities(&before), localities(&after));
-        self.levels = self.new_levels(localities(&after));
+        let mut old: Vec<_> = std::mem::take(&mut self.leaves);
+        let before: Vec<_> = old.iter().map(|leaf| Arc::clone(&leaf.config)).collect();
+        let after = config.as_ref().map_or(&[][..], |config| &config.leaves);
+        let continued = continued_priorities(&before, after);
+        for leaf in after {
+            let is_it = |old: &Leaf| old.config.cluster.name == leaf.cluster.name;
+            let same = old
+                .iter()
+                .position(is_it)
+                .map(|index| old.swap_remove(index));
+            self.leaves.push(Leaf::new(now, leaf, loads, same));
+        }
+        self.levels = Vec::with_capacity(continued.len());
+        for (index, leaf) in self.leaves.iter().enumerate() {
+            let first = self.levels.len();
+            self.levels.extend(leaf.levels(index, first, self.context));
+        }
         self.entries = None;
         // gRFC A56: a priority that continues an old one may have other endpoints now. Their state is
         // reported before a priority is chosen, otherwise the state of removed endpoints would decide
@@ -136,14 +129,14 @@ impl ClusterDriver {
     /// Handles a changed connectivity of an endpoint.
     pub(super) fn refresh(&mut self, now: Instant, address: SocketAddr) {
         // The member may be removed before its change is read.
-        if let Some((place, state)) = self.members.refresh(now, address) {
+        for (place, state) in self.members.refresh(now, address) {
             self.set_state(place, state);
         }
     }
 
     /// Connects the idle endpoint that an RPC waits for.
-    pub(super) fn connect_wanted(&mut self, now: Instant, address: SocketAddr) {
-        if let Some((place, state)) = self.members.connect(now, address) {
+    pub(super) fn connect_wanted(&mut self, now: Instant, member: usize) {
+        if let Some((place, state)) = self.members.connect(now, member) {
             self.set_state(place, state);
         }
     }
@@ -163,12 +156,10 @@ impl ClusterDriver {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let levels = self.levels.iter().filter_map(PriorityLevel::poll_timeout);
-        let others = [
-            self.failover,
-            self.members.poll_timeout(),
-            self.outliers.poll_timeout(),
-        ];
-        levels.chain(others.into_iter().flatten()).min()
+        let detectors = self.leaves.iter();
+        let detectors = detectors.filter_map(|leaf| leaf.detector.poll_timeout());
+        let others = self.failover.into_iter().chain(self.members.poll_timeout());
+        levels.chain(detectors).chain(others).min()
     }
 
     /// Chooses the priority and puts a new picker into use if necessary. Returns false if nothing changed since the
@@ -181,9 +172,7 @@ impl ClusterDriver {
         for (place, state) in self.members.handle_timeout(now) {
             self.set_state(place, state);
         }
-        if self.outliers.handle_timeout(now, random) {
-            self.apply_ejections();
-        }
+        self.detect_outliers(now);
         for priority in 0..self.connected {
             self.is_outdated |= self.levels[priority].update(now, &mut self.members);
             self.report(now, priority);
@@ -195,18 +184,35 @@ impl ClusterDriver {
         // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide again.
         if std::mem::take(&mut self.is_outdated) || active != self.active {
             let endpoints = self.endpoint_entries(now);
+            let leaf = self.active_leaf();
             self.handle.set(Picker {
-                assignment: self.assignment(),
-                drops: Arc::clone(&self.drops),
-                limit: self.limit.clone(),
+                assignment: leaf.and_then(|leaf| leaf.config.assignment.clone()),
+                drops: leaf.map(|leaf| Arc::clone(&leaf.drops)).unwrap_or_default(),
+                limit: leaf.map(|leaf| Arc::clone(&leaf.limit)),
                 state: self.picker_state(),
                 priority: self.active.map(|active| active.priority),
-                policy: self.leaf().map(|leaf| leaf.cluster.policy.clone()),
+                policy: leaf.map(|leaf| leaf.config.cluster.policy.clone()),
                 ring_size: self.ring_size(),
                 endpoints,
             });
         }
         true
+    }
+
+    /// Ejects endpoints whose RPCs fail, and lets ejected ones return (gRFC A50).
+    fn detect_outliers(&mut self, now: Instant) {
+        for (index, leaf) in self.leaves.iter_mut().enumerate() {
+            if !leaf.detector.handle_timeout(now, random) {
+                continue;
+            }
+            let levels = self.levels.iter_mut().filter(|level| level.leaf() == index);
+            for level in levels {
+                level.set_ejections(|address| leaf.detector.ejection(address).is_some());
+            }
+            // The status shows ejections.
+            self.entries = None;
+            self.is_outdated = true;
+        }
     }
 
     fn choose_priority(&mut self, now: Instant) {
@@ -242,34 +248,12 @@ impl ClusterDriver {
     /// Makes the children of a priority members, which connects them if the policy does so.
     fn connect(&mut self, now: Instant, priority: usize) {
         let level = &mut self.levels[priority];
+        let leaf = &self.leaves[level.leaf()];
         level.connect(now, priority, &mut self.members);
         // gRFC A50: an endpoint that continues is still ejected.
-        let outliers = &self.outliers;
-        level.set_ejections(|address| outliers.ejection(address).is_some());
+        level.set_ejections(|address| leaf.detector.ejection(address).is_some());
         level.update(now, &mut self.members);
         self.entries = None;
-    }
-
-    /// Configures outlier detection for the endpoints of an assignment.
-    fn configure_outliers(&mut self, now: Instant, assignment: &Option<Arc<Assignment>>) {
-        let endpoints = assignment
-            .iter()
-            .flat_map(|assignment| assignment.endpoints());
-        let addresses = endpoints.map(|endpoint| endpoint.address);
-        self.outliers.set_endpoints(addresses);
-        let leaf = self.leaf().map(|leaf| Arc::clone(&leaf.cluster));
-        let config = leaf.as_ref().and_then(|cluster| cluster.outlier.as_ref());
-        self.outliers.configure(now, config);
-    }
-
-    /// Shows the endpoints that were ejected, or have returned, to their policies.
-    fn apply_ejections(&mut self) {
-        let outliers = &self.outliers;
-        for level in &mut self.levels {
-            level.set_ejections(|address| outliers.ejection(address).is_some());
-        }
-        self.entries = None;
-        self.is_outdated = true;
     }
 
     /// Gives the state of a priority to the priority policy.
@@ -336,109 +320,36 @@ impl ClusterDriver {
     /// Adds the resolution note of the cluster, if it has one.
     fn with_note(&self, failure: &str) -> String {
         // gRFC A74: an EDS or DNS error keeps the cluster, and its text is in the RPC status (C-220).
-        let note = self.leaf().and_then(|leaf| leaf.note.as_ref());
+        let leaf = self.active_leaf();
+        let note = leaf.and_then(|leaf| leaf.config.note.as_ref());
         note.map_or_else(|| failure.to_owned(), |note| format!("{failure}; {note}"))
     }
 
-    fn assignment(&self) -> Option<Arc<Assignment>> {
-        self.leaf()?.assignment.clone()
-    }
-
-    /// Returns the cluster with its endpoints.
-    fn leaf(&self) -> Option<&LeafCluster> {
-        let config = self.config.as_ref()?.as_ref().ok()?;
-        config.leaves.first().map(AsRef::as_ref)
-    }
-
-    fn drop_counts(&self, assignment: &Option<Arc<Assignment>>) -> DropCounts {
-        let (Some(load), Some(assignment)) = (&self.load, assignment) else {
-            return DropCounts::default();
-        };
-        let drops = assignment.drops.iter();
-        drops.map(|drop| load.category(&drop.category)).collect()
-    }
-
-    fn new_levels(&self, priorities: &[Vec<LocalityConfig>]) -> Vec<PriorityLevel> {
-        let default = PolicyConfig::round_robin_by_locality();
-        let policy = self.leaf().map_or(&default, |leaf| &leaf.cluster.policy);
-        let levels = priorities.iter().enumerate();
-        let level = |(priority, localities): (usize, &Vec<LocalityConfig>)| {
-            let endpoints = localities.iter();
-            let endpoints = endpoints.flat_map(|locality| self.endpoints(priority, locality));
-            PriorityLevel::new(policy, localities, endpoints.collect(), self.context)
-        };
-        levels.map(level).collect()
-    }
-
-    /// Returns the endpoints of a locality, each with its addresses.
-    fn endpoints(
-        &self,
-        priority: usize,
-        locality: &LocalityConfig,
-    ) -> Vec<SmallVec<[PickAddress; 1]>> {
-        let cluster = &self.handle.name;
-        let name: Arc<str> = locality.id.to_string().into();
-        let load = self.load.as_ref().map(|load| load.locality(&locality.id));
-        let pick_address = |address: &SocketAddr, endpoint: &Endpoint| PickAddress {
-            picked: Arc::new(Picked {
-                cluster: Arc::clone(cluster),
-                locality: Arc::clone(&name),
-                priority,
-                address: *address,
-            }),
-            load: load.clone(),
-            results: self.outliers.results(endpoint.address),
-        };
-        let endpoints = locality.endpoints.iter();
-        let addresses = |endpoint: &Endpoint| {
-            let all = std::iter::once(&endpoint.address).chain(&endpoint.additional_addresses);
-            all.map(|address| pick_address(address, endpoint)).collect()
-        };
-        endpoints.map(addresses).collect()
+    /// Returns the leaf of the active priority, or else the first one.
+    fn active_leaf(&self) -> Option<&Leaf> {
+        let active = self
+            .active
+            .and_then(|active| self.levels.get(active.priority));
+        self.leaves.get(active.map_or(0, PriorityLevel::leaf))
     }
 
     fn endpoint_entries(&mut self, now: Instant) -> Arc<[EndpointEntry]> {
-        let (levels, outliers) = (&self.levels, &self.outliers);
-        let ejected = |address| {
-            let ejection = outliers.ejection(address)?;
-            let left = ejection.until.saturating_since(now);
-            Some(Ejected {
-                reason: ejection.reason,
-                until: std::time::Instant::now().checked_add(left)?,
-            })
+        let (levels, leaves) = (&self.levels, &self.leaves);
+        let of_level = |level: &PriorityLevel| {
+            let detector = &leaves[level.leaf()].detector;
+            level.entries(|address| ejected(now, detector.ejection(address)?))
         };
-        let entries = self.entries.get_or_insert_with(|| {
-            let entries = levels.iter().flat_map(|level| level.entries(ejected));
-            entries.collect()
-        });
+        let entries = self
+            .entries
+            .get_or_insert_with(|| levels.iter().flat_map(of_level).collect());
         Arc::clone(entries)
     }
 }
 
-fn localities(assignment: &Option<Arc<Assignment>>) -> &[Vec<LocalityConfig>] {
-    assignment
-        .as_ref()
-        .map_or(&[], |assignment| &assignment.priorities)
-}
-
-/// Returns, for each new priority, the old priority that it continues, if any.
-///
-/// gRFC A56, child name reuse: it is the first old priority, in the order of the new one's localities,
-/// that has one of them and is not continued already.
-fn continued_priorities(
-    old: &[Vec<LocalityConfig>],
-    new: &[Vec<LocalityConfig>],
-) -> Vec<Option<usize>> {
-    let mut taken = vec![false; old.len()];
-    let mut continued = |level: &Vec<LocalityConfig>| {
-        let old_priority_of = |locality: &LocalityConfig| {
-            (0..old.len()).find(|&index| {
-                !taken[index] && old[index].iter().any(|other| other.id == locality.id)
-            })
-        };
-        let index = level.iter().find_map(old_priority_of)?;
-        taken[index] = true;
-        Some(index)
-    };
-    new.iter().map(&mut continued).collect()
+fn ejected(now: Instant, ejection: Ejection) -> Option<Ejected> {
+    let left = ejection.until.saturating_since(now);
+    Some(Ejected {
+        reason: ejection.reason,
+        until: std::time::Instant::now().checked_add(left)?,
+    })
 }

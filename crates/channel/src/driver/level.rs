@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use oxds_core::lb::Connectivity;
 use oxds_core::lb::policy::{
-    EndpointWeight, Policy, PolicyChild, PolicyConfig, PolicyEndpoint, PolicyInput, PolicyLocality,
-    PolicyPicker,
+    EndpointWeight, Policy, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality, PolicyPicker,
 };
-use oxds_core::resource::Locality;
+use oxds_core::resource::{Cluster, Locality};
 use oxds_core::time::Instant;
 use smallvec::SmallVec;
 
@@ -30,6 +29,10 @@ pub(super) struct LevelContext {
 
 /// A priority of the assignment.
 pub(super) struct PriorityLevel {
+    /// Number of its leaf in the cluster.
+    leaf: usize,
+    /// Name of the leaf.
+    scope: Arc<str>,
     policy: Policy,
     /// Endpoints of all its localities, in order: each the addresses of the assignment.
     endpoints: Vec<SmallVec<[PickAddress; 1]>>,
@@ -55,20 +58,27 @@ struct ConnectedLevel {
 }
 
 impl PriorityLevel {
-    /// Makes a priority of its localities and their endpoints.
+    /// Makes a priority of a leaf, of its localities and their endpoints.
     pub(super) fn new(
-        config: &PolicyConfig,
+        leaf: usize,
+        cluster: &Cluster,
         localities: &[Locality],
         endpoints: Vec<SmallVec<[PickAddress; 1]>>,
         context: LevelContext,
     ) -> Self {
         let localities: Vec<_> = localities.iter().map(policy_locality).collect();
         Self {
-            policy: Policy::new(config, &localities, context.seed, &mut random),
+            leaf,
+            scope: Arc::clone(&cluster.name),
+            policy: Policy::new(&cluster.policy, &localities, context.seed, &mut random),
             endpoints,
             connected: None,
             epoch: context.epoch,
         }
+    }
+
+    pub(super) fn leaf(&self) -> usize {
+        self.leaf
     }
 
     pub(super) fn policy(&self) -> &Policy {
@@ -86,7 +96,7 @@ impl PriorityLevel {
         for (child, group) in self.policy.children().iter().enumerate() {
             let place = ChildPlace { priority, child };
             // A child has at least one address.
-            let Some(member) = members.add(now, group, place, demand) else {
+            let Some(member) = members.add(now, &self.scope, group, place, demand) else {
                 continue;
             };
             ids.push(member.id);
@@ -99,6 +109,7 @@ impl PriorityLevel {
                 weights.push(member.weight);
             }
             children.push(PickChild {
+                member: member.id,
                 cell: member.cell,
                 addresses: self.addresses(group),
                 observer,
@@ -212,13 +223,11 @@ impl PriorityLevel {
             connected.state = update.state;
             connected.picker = Arc::new(update.picker);
             connected.next_update = self.policy.update_period().map(|period| now + period);
-            for child in update.connect {
-                let group = self.policy.children().get(child);
-                let first = group.and_then(|group| group.addresses.first());
-                let connecting = first.and_then(|first| members.connect(now, first.address));
-                if let Some((place, state)) = connecting {
-                    self.set_state(place.child, state);
-                }
+            let ids = update.connect.iter();
+            let ids = ids.filter_map(|child| connected.members.get(*child));
+            let connecting: Vec<_> = ids.filter_map(|id| members.connect(now, *id)).collect();
+            for (place, state) in connecting {
+                self.set_state(place.child, state);
             }
         }
         is_new

@@ -5,6 +5,7 @@
 //! has one address. The failure of a member is sticky: it counts as failed until it is ready again, even while
 //! it connects (gRFC A62). Otherwise RPCs would wait instead of failing fast each time a dead backend is dialled.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +26,8 @@ pub(super) struct Members {
     members: Vec<Option<Member>>,
     /// Ids of removed members, which the next members get.
     free: Vec<usize>,
-    by_address: HashMap<SocketAddr, usize>,
+    /// Two leaves may have the same address.
+    by_address: HashMap<SocketAddr, SmallVec<[usize; 1]>>,
     /// Times at which members try their next address, each with the member.
     timers: BTreeSet<(Instant, usize)>,
     connector: Connector,
@@ -53,8 +55,13 @@ pub(super) struct MemberHandle {
     pub(super) state: Connectivity,
 }
 
+/// A member that may have changed.
+type Changed = (ChildPlace, Connectivity);
+
 /// One child with its connections.
 struct Member {
+    /// Name of its leaf.
+    scope: Arc<str>,
     place: ChildPlace,
     demand: Demand,
     addresses: SmallVec<[MemberAddress; 1]>,
@@ -89,18 +96,21 @@ impl Members {
         }
     }
 
-    /// Adds a child, or moves the member with the same addresses to another place.
+    /// Adds a child, or moves the member of the same leaf with the same addresses to another place.
     pub(super) fn add(
         &mut self,
         now: Instant,
+        scope: &Arc<str>,
         child: &PolicyChild,
         place: ChildPlace,
         demand: Demand,
     ) -> Option<MemberHandle> {
         let first = child.addresses.first()?.address;
-        let known = self.by_address.get(&first).copied();
-        let known = known.filter(|id| self.get(*id).is_some_and(|member| member.is(child)));
-        let id = known.unwrap_or_else(|| self.insert(Member::new(child, place, demand)));
+        let mut with_address = self.by_address.get(&first).into_iter().flatten().copied();
+        let known =
+            with_address.find(|id| self.get(*id).is_some_and(|member| member.is(scope, child)));
+        let new = || Member::new(scope, child, place, demand);
+        let id = known.unwrap_or_else(|| self.insert(new()));
         let member = self.members.get_mut(id)?.as_mut()?;
         // `pick_first` connects at once only at its start.
         let is_started = known.is_some() && demand == Demand::AtStart;
@@ -115,30 +125,22 @@ impl Members {
         Some(handle)
     }
 
-    /// Connects the child with this first address, if it is idle. Returns its place and its state.
-    pub(super) fn connect(
-        &mut self,
-        now: Instant,
-        address: SocketAddr,
-    ) -> Option<(ChildPlace, Connectivity)> {
-        self.change(
-            address,
-            |member, connector| member.connect(now, connector),
-            now,
-        )
+    /// Connects a member, if it is idle. Returns its place and its state.
+    pub(super) fn connect(&mut self, now: Instant, id: usize) -> Option<Changed> {
+        self.change(now, id, |member, connector| member.connect(now, connector))
     }
 
-    /// Reads the state of a subchannel that changed. Returns the child and its state; `None` if it is no member any more.
-    pub(super) fn refresh(
-        &mut self,
-        now: Instant,
-        address: SocketAddr,
-    ) -> Option<(ChildPlace, Connectivity)> {
-        self.change(address, |member, _| member.refresh(now, address), now)
+    /// Reads the state of a subchannel that changed. Returns the children that may have changed.
+    pub(super) fn refresh(&mut self, now: Instant, address: SocketAddr) -> SmallVec<[Changed; 1]> {
+        let ids = self.by_address.get(&address).cloned().unwrap_or_default();
+        let changed = ids
+            .into_iter()
+            .filter_map(|id| self.change(now, id, |member, _| member.refresh(now, address)));
+        changed.collect()
     }
 
     /// Handles the timers that have expired. Returns the children that may have changed.
-    pub(super) fn handle_timeout(&mut self, now: Instant) -> Vec<(ChildPlace, Connectivity)> {
+    pub(super) fn handle_timeout(&mut self, now: Instant) -> Vec<Changed> {
         let mut changed = Vec::new();
         while let Some((at, id)) = self.timers.first().copied()
             && at <= now
@@ -171,9 +173,11 @@ impl Members {
             self.free.push(id);
             member.release();
             for address in &member.addresses {
-                // Another member may have the address by now.
-                if self.by_address.get(&address.address) == Some(&id) {
-                    self.by_address.remove(&address.address);
+                if let Entry::Occupied(mut ids) = self.by_address.entry(address.address) {
+                    ids.get_mut().retain(|other| *other != id);
+                    if ids.get().is_empty() {
+                        ids.remove();
+                    }
                 }
             }
             if let Some(at) = member.timer {
@@ -194,7 +198,7 @@ impl Members {
     fn insert(&mut self, member: Member) -> usize {
         let id = self.free.pop().unwrap_or(self.members.len());
         for address in &member.addresses {
-            self.by_address.insert(address.address, id);
+            self.by_address.entry(address.address).or_default().push(id);
         }
         match self.members.get_mut(id) {
             Some(slot) => *slot = Some(member),
@@ -203,14 +207,12 @@ impl Members {
         id
     }
 
-    /// Changes the member that has an address.
     fn change(
         &mut self,
-        address: SocketAddr,
-        change: impl FnOnce(&mut Member, &Connector),
         now: Instant,
-    ) -> Option<(ChildPlace, Connectivity)> {
-        let id = *self.by_address.get(&address)?;
+        id: usize,
+        change: impl FnOnce(&mut Member, &Connector),
+    ) -> Option<Changed> {
         let member = self.members.get_mut(id)?.as_mut()?;
         change(member, &self.connector);
         member.settle(now, &self.connector);
@@ -235,13 +237,14 @@ impl Members {
 }
 
 impl Member {
-    fn new(child: &PolicyChild, place: ChildPlace, demand: Demand) -> Self {
+    fn new(scope: &Arc<str>, child: &PolicyChild, place: ChildPlace, demand: Demand) -> Self {
         let addresses = child.addresses.iter().map(|each| MemberAddress {
             address: each.address,
             watch: None,
         });
         let addresses: SmallVec<_> = addresses.collect();
         Self {
+            scope: Arc::clone(scope),
             place,
             demand,
             machine: PickFirst::new(addresses.len()),
@@ -253,10 +256,10 @@ impl Member {
         }
     }
 
-    /// Returns whether the child has the same addresses, in the same order.
-    fn is(&self, child: &PolicyChild) -> bool {
+    /// Returns whether it is this child of a leaf: one with the same addresses, in the same order.
+    fn is(&self, scope: &Arc<str>, child: &PolicyChild) -> bool {
         let own = self.addresses.iter().map(|each| each.address);
-        own.eq(child.addresses.iter().map(|each| each.address))
+        self.scope == *scope && own.eq(child.addresses.iter().map(|each| each.address))
     }
 
     fn handle(&self, id: usize) -> MemberHandle {

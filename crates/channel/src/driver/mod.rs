@@ -14,6 +14,7 @@
 
 mod cluster;
 mod epoch;
+mod leaf;
 mod level;
 mod members;
 mod weights;
@@ -129,7 +130,7 @@ impl ChannelDriver {
         let mut next = Some(first);
         while let Some(wanted) = next {
             if let Some(cluster) = self.clusters.get_mut(&wanted.token) {
-                cluster.connect_wanted(now, wanted.address);
+                cluster.connect_wanted(now, wanted.member);
             }
             next = self.wanted.try_recv().ok();
         }
