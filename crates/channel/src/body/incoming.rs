@@ -13,12 +13,20 @@ use crate::subchannel::{StreamError, StreamSlot};
 
 type FrameResult = Option<Result<Frame<Bytes>, StreamError>>;
 
+/// Bytes whose window may be held back until the next poll, so that a small response gives its window back only once, with its
+/// stream: 1 KiB, of which ten thousand streams that are not polled hold less than the window of their connection.
+const MAX_UNRELEASED: usize = 1 << 10;
+
 /// Body of a response. Dropping it before its end cancels the stream (`RST_STREAM`), with the rest of the request.
 pub(crate) struct Incoming {
     /// The rest of the request. First, so that it is stopped before the stream is released.
     pump: Option<Pump>,
     stream: RecvStream,
+    /// Bytes that were read, and whose window was not given back yet.
+    unreleased: usize,
     data_ended: bool,
+    /// Whether the response ended with its head.
+    is_empty: bool,
     /// Last, so that the slot is free after the stream is.
     slot: StreamSlot,
 }
@@ -26,11 +34,20 @@ pub(crate) struct Incoming {
 impl Incoming {
     pub(crate) fn new(stream: RecvStream, pump: Option<Pump>, slot: StreamSlot) -> Self {
         Self {
+            is_empty: stream.is_end_stream(),
             pump,
             stream,
+            unreleased: 0,
             data_ended: false,
             slot,
         }
+    }
+
+    /// Gives the window of read data back to the endpoint.
+    fn release(&mut self) {
+        let read = std::mem::take(&mut self.unreleased);
+        // An error means that the stream has ended, and needs no window.
+        let _ = self.stream.flow_control().release_capacity(read);
     }
 
     fn failed(&self, error: h2::Error) -> FrameResult {
@@ -51,14 +68,23 @@ impl Body for Incoming {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<FrameResult> {
         if !self.data_ended {
-            match ready!(self.stream.poll_data(cx)) {
-                Some(Ok(data)) => {
-                    // An error means that the stream has ended, and needs no window.
-                    let _ = self.stream.flow_control().release_capacity(data.len());
+            match self.stream.poll_data(cx) {
+                Poll::Ready(Some(Ok(data))) => {
+                    self.unreleased += data.len();
+                    if self.unreleased > MAX_UNRELEASED {
+                        self.release();
+                    }
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
-                Some(Err(error)) => return Poll::Ready(self.failed(error)),
-                None => self.data_ended = true,
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(self.failed(error)),
+                // At the end, the window goes back with the stream.
+                Poll::Ready(None) => self.data_ended = true,
+                Poll::Pending => {
+                    if self.unreleased > 0 {
+                        self.release();
+                    }
+                    return Poll::Pending;
+                }
             }
         }
         Poll::Ready(match ready!(self.stream.poll_trailers(cx)) {
@@ -68,7 +94,7 @@ impl Body for Incoming {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.stream.is_end_stream()
+        self.is_empty
     }
 }
 

@@ -28,7 +28,8 @@ impl Connection {
 
 impl RequestSender {
     /// Sends a request, and waits for the head of the response. Waits for a stream before that, if the connection has as
-    /// many as the server allows.
+    /// many as the server allows. The request is taken by parts, because moving it as a whole would make the futures of
+    /// all callers larger; nothing useful is left in it.
     ///
     /// # Errors
     /// [`SendError`].
@@ -37,19 +38,19 @@ impl RequestSender {
     /// Dropping the future cancels the request (`RST_STREAM`), and its pump.
     pub(crate) async fn send(
         self,
-        request: Request<RequestBody>,
+        request: &mut Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendError> {
-        let (mut head, body) = request.into_parts();
-        let Some(slot) = StreamSlot::take(self.0).await else {
+        let slot = StreamSlot::take(self.0).await;
+        let body = std::mem::replace(request.body_mut(), RequestBody::empty());
+        let Some(slot) = slot else {
             return Err(SendError::Unsent(body));
         };
-        remove_connection_headers(&mut head.headers);
-        let head = Request::from_parts(head, ());
         let mut sender = slot.connection().sender.clone();
-        let (response, mut stream) = match sender.send_request(head, body.is_end_stream()) {
-            Ok(opened) => opened,
-            Err(error) => return Err(not_opened(slot.connection(), error, body)),
-        };
+        let (response, mut stream) =
+            match sender.send_request(take_head(request), body.is_end_stream()) {
+                Ok(opened) => opened,
+                Err(error) => return Err(not_opened(slot.connection(), error, body)),
+            };
         drop(sender);
         let pump = match body {
             RequestBody::Whole(data) => {
@@ -81,6 +82,16 @@ impl fmt::Debug for RequestSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestSender").finish_non_exhaustive()
     }
+}
+
+/// Takes the head of a request, without its extensions, which HTTP/2 does not carry.
+fn take_head(request: &mut Request<RequestBody>) -> Request<()> {
+    let mut head = Request::new(());
+    *head.method_mut() = std::mem::take(request.method_mut());
+    *head.uri_mut() = std::mem::take(request.uri_mut());
+    *head.headers_mut() = std::mem::take(request.headers_mut());
+    remove_connection_headers(head.headers_mut());
+    head
 }
 
 /// Returns the reason why a stream could not be opened.

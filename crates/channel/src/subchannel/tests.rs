@@ -72,9 +72,10 @@ async fn eventually(condition: impl Fn() -> bool) {
 
 async fn call(connection: &Arc<Connection>) -> Result<(), SendError> {
     let _in_flight = connection.begin();
-    let request = http::Request::post("http://test/echo.Echo/Call")
-        .body(RequestBody::Whole(bytes::Bytes::new()));
-    let response = connection.sender().send(request.unwrap()).await?;
+    let mut request = http::Request::post("http://test/echo.Echo/Call")
+        .body(RequestBody::Whole(bytes::Bytes::new()))
+        .unwrap();
+    let response = connection.sender().send(&mut request).await?;
     let body = response.into_body().collect().await;
     body.map(drop).map_err(SendError::Failed)
 }
@@ -183,7 +184,7 @@ async fn a6_request_on_ended_connection_is_returned() {
     backend.kill();
     eventually(|| !connection.is_open()).await;
     // Also a streaming request can be sent elsewhere, because nothing of it was sent.
-    let sent = connection.sender().send(streaming_request()).await;
+    let sent = connection.sender().send(&mut streaming_request()).await;
     assert!(matches!(
         sent,
         Err(SendError::Unsent(RequestBody::Stream(_)))
