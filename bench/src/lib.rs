@@ -12,6 +12,7 @@
 //! | F-1: time until a folder of YAML is served | `load` |
 //! | F-2: time from a saved file to the client | `follow` |
 //! | V-1: a versioned API checked | `api` |
+//! | V-3: resources translated between v2 and v3 | `translate` |
 
 mod api;
 mod control;

@@ -123,9 +123,12 @@ impl Watches {
         let folders: BTreeSet<&Path> = folders.collect();
         self.retain(|path| folders.contains(path));
         self.begin_walk();
+        // Each folder is visited, whether another one is new or not.
         folders
             .into_iter()
-            .fold(false, |new, folder| self.visit(folder) || new)
+            .filter(|folder| self.visit(folder))
+            .count()
+            > 0
     }
 
     fn retain(&self, keep: impl Fn(&Path) -> bool) {

@@ -246,28 +246,23 @@ extend google.protobuf.FieldOptions {
 }
 ";
 
-/// "As a developer, I want to refactor the API": given two packages, when a field of v3 is annotated to be renamed, two fields
-/// to become a oneof, and one is deprecated, then v4alpha follows by generation, in the dependent package, too; after the API
-/// release, clients of both majors are served from one cache by translation, nothing is lost, and files of v3 become files of v4.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn v61_refactored_api_is_served_in_both_majors() {
+/// A tree of two packages in v3, of which one depends on the other.
+fn two_packages() -> tempfile::TempDir {
     let foo = "syntax = \"proto3\";\n\npackage acme.blah.v3;\n\nimport \"udpa/annotations/migrate.proto\";\n\nmessage Foo {\n  \
                string name = 1;\n  int32 limit = 2;\n  string card = 3;\n  string cash = 4;\n  string note = 5;\n}\n";
     let gate = "syntax = \"proto3\";\n\npackage acme.gate.v3;\n\nimport \"acme/blah/v3/foo.proto\";\n\nmessage Gate {\n  \
                 string name = 1;\n  acme.blah.v3.Foo foo = 2;\n}\n";
     let annotations = "udpa/annotations/migrate.proto";
-    let dir = repository(&[
+    repository(&[
         (FOO, foo),
         ("acme/gate/v3/gate.proto", gate),
         (annotations, MIGRATE),
-    ]);
-    let dir = dir.path();
-    assert!(
-        !dir.join("acme/blah/v4alpha").exists(),
-        "nothing breaks yet"
-    );
+    ])
+}
 
-    // 1. The change is made in v3, as annotations: nothing breaks there. v4alpha is generated from it, and so is that of the
+/// The owner's part of a refactoring: all changes are made in v3, and the next major is generated from them.
+fn refactor(dir: &Path) {
+    // The change is made in v3, as annotations: nothing breaks there. v4alpha is generated from it, and so is that of the
     // package that depends on it.
     let annotated = |name: &str| format!(" [(udpa.annotations.field_migrate).{name}];");
     edit(
@@ -286,8 +281,23 @@ async fn v61_refactored_api_is_served_in_both_majors() {
     let why = "acme.gate.v3.Gate refers to acme.blah.v3.Foo";
     api("next-major", dir, &["--why"]).expect(0, &["has deprecated member note", why]);
     api("next-major", dir, &[]).expect(0, &["2 files of 2 packages, 2 written"]);
+}
 
-    // 2. The API release: all alphas become stable, and depend on the newest stable majors only.
+/// "As a developer, I want to refactor the API": given two packages, when a field of v3 is annotated to be renamed, two fields
+/// to become a oneof, and one is deprecated, then v4alpha follows by generation, in the dependent package, too; after the API
+/// release, clients of both majors are served from one cache by translation, nothing is lost, and files of v3 become files of v4.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v61_refactored_api_is_served_in_both_majors() {
+    let dir = two_packages();
+    let dir = dir.path();
+    assert!(
+        !dir.join("acme/blah/v4alpha").exists(),
+        "nothing breaks yet"
+    );
+
+    refactor(dir);
+
+    // The API release: all alphas become stable, and depend on the newest stable majors only.
     let tree = dir.to_str().expect("UTF-8");
     let promote = [
         "api",
@@ -376,6 +386,29 @@ fn until_on_v2(server: &Serve, count: usize) {
 
 const REFUSED: &str = "API v2 is not served here: expected v3 or later";
 
+/// Asserts that clients of v2 are refused with the reason, over gRPC and REST, and those of v3 are served; ends the server.
+fn refuses_v2(server: Serve, grpc: &str) {
+    let get = |api| oxds(["get", "clusters", "--server", grpc, "--transport", api]);
+    get("v3").expect(0, &["a", "b"]);
+    get("v2").expect(1, &[REFUSED]);
+    let polled = server.post(
+        "/v2/discovery:clusters",
+        "content-type: application/json\r\n",
+        "{}",
+    );
+    assert!(
+        polled.starts_with("HTTP/1.1 501") && polled.contains(REFUSED),
+        "{polled}"
+    );
+    server.shows("/metrics", "oxds_refusals_total{reason=\"api_version\"}");
+    server.signal("TERM");
+    let (_, log) = server.end();
+    assert!(
+        log.contains("client of a major that is not served"),
+        "{log}"
+    );
+}
+
 /// "As an operator, I want to upgrade to a new API version": given a server of both majors and three clients of v2, when they
 /// are upgraded one after another, and v2 is dropped after the last one, then every change reaches every client, none loses a
 /// resource, and a client of v2 that comes later gets the reason for which it is refused.
@@ -445,25 +478,7 @@ fn v61_operator_upgrades_a_fleet_and_drops_the_old_major() {
     let server = serve(&["--grpc", &grpc, "--oldest-version", "3"]);
     server.shows("/readyz", "200 OK");
     change(&mut clients, 3);
-    let get = |api| oxds(["get", "clusters", "--server", &grpc, "--transport", api]);
-    get("v3").expect(0, &["a", "b"]);
-    get("v2").expect(1, &[REFUSED]);
-    let polled = server.post(
-        "/v2/discovery:clusters",
-        "content-type: application/json\r\n",
-        "{}",
-    );
-    assert!(
-        polled.starts_with("HTTP/1.1 501") && polled.contains(REFUSED),
-        "{polled}"
-    );
-    server.shows("/metrics", "oxds_refusals_total{reason=\"api_version\"}");
-    server.signal("TERM");
-    let (_, log) = server.end();
-    assert!(
-        log.contains("client of a major that is not served"),
-        "{log}"
-    );
+    refuses_v2(server, &grpc);
     let mut wrong = command(["serve", "--oldest-version", "4"]);
     let wrong = wrong.arg(dir.path()).output().expect("ran");
     crate::support::Ran::from(wrong).expect(2, &["expected 2 or 3"]);
