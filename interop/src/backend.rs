@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Request, Response};
@@ -25,7 +27,22 @@ pub(crate) const METHOD: &str = "/oxds.interop.Echo/WhoAreYou";
 pub(crate) struct Backend {
     /// Address of the listener.
     pub(crate) address: SocketAddr,
+    behaviour: Arc<Mutex<Behaviour>>,
     task: JoinHandle<()>,
+}
+
+/// How a backend answers the calls of gRPC.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Behaviour {
+    /// With its name.
+    #[default]
+    Answers,
+    /// With its name, after this time.
+    AnswersAfter(Duration),
+    /// With UNAVAILABLE, unless the call is a retry by policy (gRFC A6).
+    RefusesFirstAttempts,
+    /// With INTERNAL.
+    Fails,
 }
 
 impl Backend {
@@ -38,11 +55,17 @@ impl Backend {
     pub(crate) async fn start_on(name: &'static str, address: SocketAddr) -> Fallible<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        let behaviour = Arc::new(Mutex::new(Behaviour::default()));
+        let current = Arc::clone(&behaviour);
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
+                let current = Arc::clone(&current);
                 connections.spawn(async move {
-                    let service = service_fn(move |request| answer(name, request));
+                    let service = service_fn(move |request| {
+                        let behaviour = *current.lock().unwrap_or_else(PoisonError::into_inner);
+                        answer(name, behaviour, request)
+                    });
                     let builder = auto::Builder::new(TokioExecutor::new());
                     let _ = builder
                         .serve_connection(TokioIo::new(stream), service)
@@ -50,7 +73,19 @@ impl Backend {
                 });
             }
         });
-        Ok(Self { address, task })
+        Ok(Self {
+            address,
+            behaviour,
+            task,
+        })
+    }
+
+    /// Changes how it answers, from the next call on.
+    pub(crate) fn set(&self, behaviour: Behaviour) {
+        *self
+            .behaviour
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = behaviour;
     }
 
     /// Kills it and waits until its port is free.
@@ -69,18 +104,27 @@ impl Drop for Backend {
 
 async fn answer(
     name: &str,
+    behaviour: Behaviour,
     request: Request<Incoming>,
 ) -> Result<Response<BoxBody<Bytes, Infallible>>, hyper::Error> {
     let grpc = request
         .headers()
         .get(http::header::CONTENT_TYPE)
         .is_some_and(is_grpc);
+    let is_retry = request.headers().contains_key("grpc-previous-rpc-attempts");
     // Read the request to its end first: a response before that resets the stream.
     request.into_body().collect().await?;
     if !grpc {
         return Ok(Response::new(
             Full::new(Bytes::copy_from_slice(name.as_bytes())).boxed(),
         ));
+    }
+    match behaviour {
+        Behaviour::Answers => {}
+        Behaviour::AnswersAfter(time) => tokio::time::sleep(time).await,
+        Behaviour::RefusesFirstAttempts if is_retry => {}
+        Behaviour::RefusesFirstAttempts => return Ok(failure("14")),
+        Behaviour::Fails => return Ok(failure("13")),
     }
     let mut message = BytesMut::new();
     message.put_u8(0);
@@ -95,6 +139,18 @@ async fn answer(
         HeaderValue::from_static("application/grpc"),
     );
     Ok(response)
+}
+
+/// A response that consists of a status.
+fn failure(status: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::default().boxed());
+    let headers = response.headers_mut();
+    headers.insert(
+        http::header::CONTENT_TYPE,
+        HeaderValue::from_static("application/grpc"),
+    );
+    headers.insert("grpc-status", HeaderValue::from_static(status));
+    response
 }
 
 fn is_grpc(value: &HeaderValue) -> bool {

@@ -43,7 +43,7 @@ impl Folder {
 
 /// A listener with a socket, for Envoy; the system chooses its port.
 pub(crate) fn socket_listener() -> String {
-    let manager = connection_manager("  ");
+    let manager = connection_manager("  ", "");
     format!(
         r#""@type": type.googleapis.com/envoy.config.listener.v3.Listener
 name: {LISTENER}
@@ -60,7 +60,12 @@ filter_chains:
 
 /// A listener without a socket, for gRPC clients.
 pub(crate) fn api_listener() -> String {
-    let manager = connection_manager("");
+    api_listener_with("")
+}
+
+/// The same with another HTTP filter before the router: a flow mapping.
+pub(crate) fn api_listener_with(filter: &str) -> String {
+    let manager = connection_manager("", filter);
     format!(
         r#""@type": type.googleapis.com/envoy.config.listener.v3.Listener
 name: {LISTENER}
@@ -100,7 +105,11 @@ pub(crate) fn in_v2(document: &str) -> String {
     })
 }
 
-fn connection_manager(indent: &str) -> String {
+fn connection_manager(indent: &str, filter: &str) -> String {
+    let filter = match filter {
+        "" => String::new(),
+        filter => format!("- {filter}\n"),
+    };
     format!(
         r#"{INDENT}"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
 stat_prefix: ingress
@@ -108,7 +117,7 @@ rds:
   route_config_name: {ROUTES}
   config_source: {{ ads: {{}}, resource_api_version: V3 }}
 http_filters:
-- name: envoy.filters.http.router
+{filter}- name: envoy.filters.http.router
   typed_config:
     "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"#,
         INDENT = "  "

@@ -16,6 +16,7 @@ mod envoy_nacks;
 mod envoy_scopes;
 mod envoy_transports;
 mod fallback;
+mod features;
 mod grpc;
 mod grpc_server;
 mod grpc_v2;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         loads::scenarios(),
         channel_protocols::scenarios(),
         channel_v2::scenarios(),
+        features::scenarios(),
         fallback::scenarios(),
         secured_server::scenarios(),
         secured_client::scenarios(),
