@@ -64,6 +64,7 @@
 //! |---|---|
 //! | clusters: `type: EDS` | yes |
 //! | policies: round robin, pick first, ring hash, least request, client-side weighted round robin, random subsetting | yes |
+//! | policies of the program ([`policy::CustomPolicy`], gRFC A52) | yes |
 //! | endpoints with several addresses (Happy Eyeballs) | yes |
 //! | clusters: `LOGICAL_DNS`, aggregate clusters (gRFC A37) | not yet |
 //! | routes by path, prefix, regular expression, headers, fraction; weighted clusters | yes |
@@ -131,6 +132,15 @@ mod status;
 mod subchannel;
 #[cfg(feature = "testing")]
 pub mod testing;
+
+/// Load-balancing policies of the program (gRFC A52): implement [`CustomPolicy`](policy::CustomPolicy), and register it with
+/// [`Extensions::with_policy`].
+pub mod policy {
+    pub use oxds_core::lb::policy::{
+        CustomEndpoint, CustomPicker, CustomPolicy, CustomUpdate, Demand, Pick, PickCall,
+        PolicyConfig, PolicyEndpoint, SharedPolicy,
+    };
+}
 
 pub use body::ResponseBody;
 pub use builder::{BuildError, Builder};

@@ -2,6 +2,8 @@
 
 #[path = "../../examples/http_filter.rs"]
 mod http_filter;
+#[path = "../../examples/load_balancing.rs"]
+mod load_balancing;
 
 #[tokio::test]
 async fn c236_example_filter_changes_the_headers() {
@@ -9,4 +11,10 @@ async fn c236_example_filter_changes_the_headers() {
     // An invalid configuration is the NACK of the listener.
     let error = http_filter::run("").await.unwrap_err();
     assert_eq!(error.to_string(), "color: must be the value of a header");
+}
+
+#[tokio::test]
+async fn c200_example_policy_chooses_the_endpoint() {
+    let (used, heaviest) = load_balancing::run().await.unwrap();
+    assert_eq!(used, [heaviest]);
 }

@@ -20,6 +20,7 @@ use prost::Message;
 
 use super::Invalid;
 use super::convert::{duration, message};
+use super::extension::{ExtensionConfig, Extensions};
 use super::invalid::Within;
 use crate::lb::policy::{PolicyConfig, WeightedRoundRobinConfig};
 
@@ -46,9 +47,12 @@ const SUPPORTED: &str = "must have a supported policy: round_robin, pick_first, 
 const PACKAGE: &str = "envoy.extensions.load_balancing_policies.";
 
 /// Reads the policy of a cluster. `load_balancing_policy`, if set, overrides `lb_policy` (C-199).
-pub(super) fn policy(proto: &ClusterProto) -> Result<PolicyConfig, Invalid> {
+pub(super) fn policy(
+    proto: &ClusterProto,
+    extensions: &Extensions,
+) -> Result<PolicyConfig, Invalid> {
     if let Some(policies) = &proto.load_balancing_policy {
-        return required(policies, 0).within("load_balancing_policy");
+        return required(policies, 0, extensions).within("load_balancing_policy");
     }
     let rule = match (LbPolicy::try_from(proto.lb_policy), &proto.lb_config) {
         (Ok(LbPolicy::RoundRobin), _) => return Ok(PolicyConfig::round_robin_by_locality()),
@@ -120,14 +124,19 @@ fn least_request(choice_count: Option<protobuf::UInt32Value>) -> Result<PolicyCo
 }
 
 /// Reads the first supported policy of a list, which must have one (C-200).
-fn required(policies: &LoadBalancingPolicy, depth: u32) -> Result<PolicyConfig, Invalid> {
-    first_supported(policies, depth)?.ok_or_else(|| Invalid::new(SUPPORTED))
+fn required(
+    policies: &LoadBalancingPolicy,
+    depth: u32,
+    extensions: &Extensions,
+) -> Result<PolicyConfig, Invalid> {
+    first_supported(policies, depth, extensions)?.ok_or_else(|| Invalid::new(SUPPORTED))
 }
 
 /// Reads the first supported policy of a list. Unknown policies are skipped (gRFC A52).
 fn first_supported(
     policies: &LoadBalancingPolicy,
     depth: u32,
+    extensions: &Extensions,
 ) -> Result<Option<PolicyConfig>, Invalid> {
     if depth > MAX_DEPTH {
         let rule = format!("must be nested at most {MAX_DEPTH} deep");
@@ -138,7 +147,7 @@ fn first_supported(
         let Some(any) = config.and_then(|config| config.typed_config.as_ref()) else {
             continue;
         };
-        let read = supported(any, depth)
+        let read = supported(any, depth, extensions)
             .within("typed_extension_config.typed_config")
             .within_index("policies", index)?;
         if let Some(policy) = read {
@@ -149,10 +158,16 @@ fn first_supported(
 }
 
 /// Reads one policy; `None` if it is not supported.
-fn supported(any: &protobuf::Any, depth: u32) -> Result<Option<PolicyConfig>, Invalid> {
+fn supported(
+    any: &protobuf::Any,
+    depth: u32,
+    extensions: &Extensions,
+) -> Result<Option<PolicyConfig>, Invalid> {
     let value = &*any.value;
     let Some(name) = message(any).strip_prefix(PACKAGE) else {
-        return Ok(None);
+        let config = ExtensionConfig::from_any(any)?;
+        let custom = extensions.policy(&config).transpose().within("value")?;
+        return Ok(custom.map(PolicyConfig::Custom));
     };
     let policy = match name {
         "round_robin.v3.RoundRobin" => PolicyConfig::RoundRobin,
@@ -169,7 +184,7 @@ fn supported(any: &protobuf::Any, depth: u32) -> Result<Option<PolicyConfig>, In
         }
         "wrr_locality.v3.WrrLocality" => {
             let proto = WrrLocality::decode(value)?;
-            return inner(proto.endpoint_picking_policy.as_ref(), depth)
+            return inner(proto.endpoint_picking_policy.as_ref(), depth, extensions)
                 .within("endpoint_picking_policy")
                 .map(|inner| Some(PolicyConfig::WrrLocality(Arc::new(inner?))));
         }
@@ -179,7 +194,8 @@ fn supported(any: &protobuf::Any, depth: u32) -> Result<Option<PolicyConfig>, In
             if subset_size == 0 {
                 return Err(Invalid::new("must be above zero").at("subset_size"));
             }
-            let inner = inner(proto.child_policy.as_ref(), depth).within("child_policy")?;
+            let inner =
+                inner(proto.child_policy.as_ref(), depth, extensions).within("child_policy")?;
             return Ok(inner.map(|inner| PolicyConfig::RandomSubsetting {
                 subset_size,
                 inner: Arc::new(inner),
@@ -194,9 +210,10 @@ fn supported(any: &protobuf::Any, depth: u32) -> Result<Option<PolicyConfig>, In
 fn inner(
     policies: Option<&LoadBalancingPolicy>,
     depth: u32,
+    extensions: &Extensions,
 ) -> Result<Option<PolicyConfig>, Invalid> {
     let policies = policies.ok_or_else(|| Invalid::new("must be set"))?;
-    first_supported(policies, depth + 1)
+    first_supported(policies, depth + 1, extensions)
 }
 
 fn ring_hash_of_message(proto: &RingHash) -> Result<PolicyConfig, Invalid> {

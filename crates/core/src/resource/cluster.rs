@@ -14,6 +14,7 @@ use prost::Message;
 use super::Invalid;
 use super::balancing;
 use super::convert::same_server;
+use super::extension::Extensions;
 use super::invalid::Within;
 use super::metrics::MetricSelection;
 use super::outlier::outlier_detection;
@@ -62,17 +63,17 @@ pub enum LrsServer {
 const DEFAULT_MAX_REQUESTS: u32 = 1024;
 
 impl Cluster {
-    pub(super) fn from_bytes(value: &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
         let proto = ClusterProto::decode(value)?;
         if proto.name.is_empty() {
             return Err(Invalid::new("must not be empty").at("name"));
         }
-        Self::from_proto(&proto).map_err(|invalid| invalid.of(&proto.name))
+        Self::from_proto(&proto, extensions).map_err(|invalid| invalid.of(&proto.name))
     }
 
-    fn from_proto(proto: &ClusterProto) -> Result<Self, Invalid> {
+    fn from_proto(proto: &ClusterProto, extensions: &Extensions) -> Result<Self, Invalid> {
         let discovery = discovery(proto)?;
-        let policy = balancing::policy(proto)?;
+        let policy = balancing::policy(proto, extensions)?;
         security(proto)?;
         let outlier = proto.outlier_detection.as_ref().map(outlier_detection);
         Ok(Self {

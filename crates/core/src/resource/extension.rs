@@ -11,6 +11,7 @@ use prost::Message;
 use super::Invalid;
 use super::convert::message;
 use super::invalid::Within;
+use crate::lb::policy::{CustomPolicy, SharedPolicy};
 
 /// Messages that carry a JSON object in the place of a message (gRFC A39, A52).
 const TYPED_STRUCTS: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"];
@@ -130,10 +131,13 @@ pub type ParsedExtension = Arc<dyn Any + Send + Sync>;
 
 type ParseFn = dyn Fn(&ExtensionConfig) -> Result<ParsedExtension, Invalid> + Send + Sync;
 
+type ParsePolicyFn = dyn Fn(&ExtensionConfig) -> Result<SharedPolicy, Invalid> + Send + Sync;
+
 /// Extensions that a program adds to those of oxds. Clones are the same set, and equal to each other only.
 #[derive(Clone, Default)]
 pub struct Extensions {
     http_filters: Arc<BTreeMap<Box<str>, Arc<ParseFn>>>,
+    policies: Arc<BTreeMap<Box<str>, Arc<ParsePolicyFn>>>,
 }
 
 impl Extensions {
@@ -149,6 +153,26 @@ impl Extensions {
         self
     }
 
+    /// Adds a load-balancing policy: the parser of its configurations, by the full name of their message, or the name in a
+    /// `TypedStruct` (gRFC A52). A policy of that name that was added before is replaced. Policies of oxds cannot be replaced.
+    #[must_use]
+    pub fn with_policy<P: CustomPolicy + 'static>(
+        mut self,
+        type_name: &str,
+        parse: impl Fn(&ExtensionConfig) -> Result<P, Invalid> + Send + Sync + 'static,
+    ) -> Self {
+        let parse = move |config: &ExtensionConfig| parse(config).map(SharedPolicy::new);
+        Arc::make_mut(&mut self.policies).insert(type_name.into(), Arc::new(parse));
+        self
+    }
+
+    /// Parses the configuration of an added policy; `None` if there is no such policy.
+    #[must_use]
+    pub fn policy(&self, config: &ExtensionConfig) -> Option<Result<SharedPolicy, Invalid>> {
+        let parse = self.policies.get(&*config.type_name)?;
+        Some(parse(config))
+    }
+
     /// Parses the configuration of an added HTTP filter; `None` if there is no such filter.
     #[must_use]
     pub fn http_filter(
@@ -162,15 +186,20 @@ impl Extensions {
 
 impl PartialEq for Extensions {
     fn eq(&self, other: &Self) -> bool {
-        let both_empty = self.http_filters.is_empty() && other.http_filters.is_empty();
-        both_empty || Arc::ptr_eq(&self.http_filters, &other.http_filters)
+        same_set(&self.http_filters, &other.http_filters)
+            && same_set(&self.policies, &other.policies)
     }
 }
 
 impl Eq for Extensions {}
 
+fn same_set<T>(one: &Arc<BTreeMap<Box<str>, T>>, other: &Arc<BTreeMap<Box<str>, T>>) -> bool {
+    (one.is_empty() && other.is_empty()) || Arc::ptr_eq(one, other)
+}
+
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.http_filters.keys()).finish()
+        let names = self.http_filters.keys().chain(self.policies.keys());
+        f.debug_set().entries(names).finish()
     }
 }

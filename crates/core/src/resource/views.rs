@@ -26,7 +26,7 @@ macro_rules! view {
 
 view!(Listener, ResourceType::LISTENER, &Extensions::default());
 view!(RouteConfig, ResourceType::ROUTE, &Extensions::default());
-view!(Cluster, ResourceType::CLUSTER);
+view!(Cluster, ResourceType::CLUSTER, &Extensions::default());
 view!(Assignment, ResourceType::ENDPOINT);
 
 impl ResourceParsers {
@@ -48,7 +48,10 @@ impl ResourceParsers {
         parsers.register(ResourceParser::with(move |value| {
             RouteConfig::from_bytes(value, &known)
         }));
-        parsers.register(ResourceParser::of::<Cluster>());
+        let known = extensions.clone();
+        parsers.register(ResourceParser::with(move |value| {
+            Cluster::from_bytes(value, &known)
+        }));
         parsers.register(ResourceParser::of::<Assignment>());
         parsers
     }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::custom::SharedPolicy;
+
 /// Validated configuration of a cluster's load-balancing policy (gRFC A52). Clones share their parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyConfig {
@@ -35,6 +37,8 @@ pub enum PolicyConfig {
         /// Policy among the endpoints of the subset.
         inner: Arc<PolicyConfig>,
     },
+    /// A policy of the program.
+    Custom(SharedPolicy),
     /// `wrr_locality`: a locality by its weight, then the inner policy among the endpoints of the locality.
     WrrLocality(Arc<PolicyConfig>),
 }
@@ -71,6 +75,7 @@ impl PolicyConfig {
             Self::LeastRequest { .. } => "least_request",
             Self::WeightedRoundRobin(_) => "weighted_round_robin",
             Self::RandomSubsetting { .. } => "random_subsetting",
+            Self::Custom(policy) => policy.name(),
             Self::WrrLocality(_) => "wrr_locality",
         }
     }

@@ -20,11 +20,13 @@
 //! | `least_request` | `least_request` | gRFC A48 |
 //! | `client_side_weighted_round_robin` | `weight`, `stride` | gRFC A58, A114 |
 //! | `random_subsetting` | `tree` | gRFC A68 |
+//! | those of the program | `custom` | gRFC A52 |
 //! | `wrr_locality` | `tree` | gRFC A27, A52 |
 //!
 //! Nothing here connects, has a clock or makes random numbers: `oxds-channel` does.
 
 mod config;
+mod custom;
 mod least_request;
 mod pick_first;
 mod picker;
@@ -36,6 +38,7 @@ mod view;
 mod weight;
 
 pub use config::{PolicyConfig, WeightedRoundRobinConfig};
+pub use custom::{CustomEndpoint, CustomPicker, CustomPolicy, CustomUpdate, SharedPolicy};
 pub use pick_first::PickFirst;
 pub use picker::PolicyPicker;
 pub use tree::{Policy, PolicyUpdate};

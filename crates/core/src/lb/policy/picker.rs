@@ -1,5 +1,6 @@
 //! Pickers: the form of a policy that the request path reads.
 
+use super::custom::CustomNodePicker;
 use super::least_request::LeastRequestPicker;
 use super::ring_hash::RingHashPicker;
 use super::round_robin::RoundRobinPicker;
@@ -24,6 +25,7 @@ pub(super) enum PickerNode {
     LeastRequest(LeastRequestPicker),
     RingHash(RingHashPicker),
     Stride(StridePicker),
+    Custom(CustomNodePicker),
     Localities(Weighted<PickerNode>),
 }
 
@@ -70,6 +72,7 @@ impl PickerNode {
             Self::LeastRequest(picker) => picker.pick(children, random),
             Self::RingHash(picker) => picker.pick(call),
             Self::Stride(picker) => picker.pick(),
+            Self::Custom(picker) => picker.pick(call, random),
             // gRFC A27: a locality gets its share of the weight of all ready localities (C-244).
             Self::Localities(localities) => {
                 let locality = localities.pick(random());

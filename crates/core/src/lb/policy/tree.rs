@@ -8,6 +8,7 @@ use std::time::Duration;
 use xxhash_rust::xxh64::xxh64;
 
 use super::config::{PolicyConfig, WeightedRoundRobinConfig};
+use super::custom::CustomNode;
 use super::least_request::LeastRequestPicker;
 use super::pick_first::{interleave, shuffle};
 use super::picker::{PickerNode, PolicyPicker};
@@ -47,6 +48,7 @@ enum Node {
     RingHash(Range<usize>, Arc<Ring>),
     LeastRequest(Range<usize>, u32),
     WeightedRoundRobin(Range<usize>, Arc<WeightedRoundRobinConfig>),
+    Custom(CustomNode),
     Localities(Vec<(u32, Node)>),
 }
 
@@ -158,6 +160,11 @@ impl TreeBuilder {
             PolicyConfig::WeightedRoundRobin(config) => {
                 Node::WeightedRoundRobin(self.one_by_one(groups), Arc::clone(config))
             }
+            PolicyConfig::Custom(policy) => Node::Custom(CustomNode {
+                policy: policy.clone(),
+                start: self.one_by_one(groups).start,
+                endpoints: endpoints_by_locality(groups),
+            }),
             PolicyConfig::RandomSubsetting { subset_size, inner } => {
                 self.node(inner, &subset(groups, *subset_size, self.seed), random)
             }
@@ -242,6 +249,17 @@ fn weighted_endpoints<'a>(
     })
 }
 
+/// Returns the endpoints, each with the weight of its locality.
+fn endpoints_by_locality(groups: &[Group<'_>]) -> Vec<(u32, PolicyEndpoint)> {
+    let of_group = |group: &Group<'_>| {
+        let endpoints = group.endpoints.iter();
+        let weighted =
+            endpoints.map(|(_, endpoint)| (group.weight, PolicyEndpoint::clone(endpoint)));
+        weighted.collect::<Vec<_>>()
+    };
+    groups.iter().flat_map(of_group).collect()
+}
+
 /// Returns the children of a ring, each with its key and weight.
 fn ring_children(start: usize, groups: &[Group<'_>]) -> Vec<(u32, Box<str>, u64)> {
     let children = (start as u32..).zip(weighted_endpoints(groups));
@@ -280,6 +298,7 @@ impl Node {
             }
             Self::PickFirst(_) => Demand::AtStart,
             Self::RingHash(..) => Demand::OnPick,
+            Self::Custom(node) => node.policy.demand(),
             // All localities have the same policy.
             Self::Localities(localities) => localities
                 .first()
@@ -330,6 +349,10 @@ impl Node {
                 (state, picker_or(state, picker))
             }
             Self::PickFirst(child) => pick_first(*child, input),
+            Self::Custom(node) => {
+                let (state, picker) = node.update(input.states);
+                (state, PickerNode::Custom(picker))
+            }
             Self::RingHash(range, ring) => {
                 let own = input.states.get(range.clone()).unwrap_or_default();
                 let (state, wanted) = ring_hash::aggregate(own);

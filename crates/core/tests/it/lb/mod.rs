@@ -6,7 +6,7 @@ mod hash;
 mod limit;
 mod matching;
 mod outlier;
-mod policy;
+pub(crate) mod policy;
 mod priorities;
 mod retry;
 mod virtual_host;

@@ -4,5 +4,6 @@ mod assignment;
 mod cluster;
 mod filter;
 mod listener;
+mod policy;
 mod route;
 mod v2;

@@ -74,7 +74,7 @@ pub(super) fn endpoint(address: SocketAddr, weight: u32) -> PolicyEndpoint {
 }
 
 /// Endpoints `10.0.L.N:80`, where L is the locality, each with its weight.
-pub(super) fn locality(number: u8, weight: u32, endpoints: &[u32]) -> PolicyLocality {
+pub(crate) fn locality(number: u8, weight: u32, endpoints: &[u32]) -> PolicyLocality {
     let address = |index| SocketAddr::from(([10, 0, number, index], 80));
     let endpoints = (1..).zip(endpoints);
     let endpoints = endpoints.map(|(index, weight)| endpoint(address(index), *weight));
@@ -98,7 +98,7 @@ pub(super) fn counts(update: &PolicyUpdate, picks: usize) -> BTreeMap<usize, usi
 }
 
 /// Builds a policy with the same random numbers in each run.
-pub(super) fn built(config: &PolicyConfig, localities: &[PolicyLocality]) -> Policy {
+pub(crate) fn built(config: &PolicyConfig, localities: &[PolicyLocality]) -> Policy {
     Policy::new(config, localities, 7, &mut randoms())
 }
 
@@ -111,11 +111,11 @@ pub(super) fn input(states: &[Connectivity]) -> PolicyInput<'_> {
     }
 }
 
-pub(super) fn update(policy: &Policy, states: &[Connectivity]) -> PolicyUpdate {
+pub(crate) fn update(policy: &Policy, states: &[Connectivity]) -> PolicyUpdate {
     policy.update(input(states), &mut randoms())
 }
 
-pub(super) fn pick(update: &PolicyUpdate) -> Pick {
+pub(crate) fn pick(update: &PolicyUpdate) -> Pick {
     pick_for(update, &CALL)
 }
 
@@ -124,7 +124,7 @@ pub(super) fn pick_for(update: &PolicyUpdate, call: &PickCall<'_>) -> Pick {
 }
 
 /// The first addresses of the children, by the index of their endpoint.
-pub(super) fn endpoints_of(policy: &Policy) -> Vec<Vec<usize>> {
+pub(crate) fn endpoints_of(policy: &Policy) -> Vec<Vec<usize>> {
     let of = |addresses: &[oxds_core::lb::policy::ChildAddress]| {
         addresses.iter().map(|each| each.endpoint).collect()
     };
