@@ -1,9 +1,9 @@
 //! Configuration of a cluster's policy.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::custom::SharedPolicy;
+use super::weight::WeightedRoundRobinConfig;
 
 /// Validated configuration of a cluster's load-balancing policy (gRFC A52). Clones share their parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,21 +43,6 @@ pub enum PolicyConfig {
     WrrLocality(Arc<PolicyConfig>),
 }
 
-/// Configuration of `client_side_weighted_round_robin` (gRFC A58, A114).
-#[derive(Debug, Clone, PartialEq)]
-pub struct WeightedRoundRobinConfig {
-    /// Time of continuous reports before the weight of an endpoint counts.
-    pub blackout_period: Duration,
-    /// Time after the last report until the weight of an endpoint does not count any more.
-    pub weight_expiration_period: Duration,
-    /// Time between two computations of the weights; at least 100 ms.
-    pub weight_update_period: Duration,
-    /// Factor of the share of errors, which is added to the utilization; finite and not negative.
-    pub error_utilization_penalty: f32,
-    /// Metrics of which the largest is the utilization, for backends that do not report `application_utilization`.
-    pub metric_names: Vec<Box<str>>,
-}
-
 impl PolicyConfig {
     /// Returns the policy of `lb_policy: ROUND_ROBIN`, which is the default: round robin in each locality (gRFC A52).
     #[must_use]
@@ -86,22 +71,6 @@ impl PolicyConfig {
         match self {
             Self::WrrLocality(inner) | Self::RandomSubsetting { inner, .. } => Some(inner),
             _ => None,
-        }
-    }
-}
-
-/// The penalty is a number, so equality is an equivalence.
-impl Eq for WeightedRoundRobinConfig {}
-
-impl Default for WeightedRoundRobinConfig {
-    fn default() -> Self {
-        // gRFC A58: the defaults of the fields.
-        Self {
-            blackout_period: Duration::from_secs(10),
-            weight_expiration_period: Duration::from_secs(180),
-            weight_update_period: Duration::from_secs(1),
-            error_utilization_penalty: 1.0,
-            metric_names: Vec::new(),
         }
     }
 }

@@ -37,7 +37,7 @@ mod tree;
 mod view;
 mod weight;
 
-pub use config::{PolicyConfig, WeightedRoundRobinConfig};
+pub use config::PolicyConfig;
 pub use custom::{CustomEndpoint, CustomPicker, CustomPolicy, CustomUpdate, SharedPolicy};
 pub use pick_first::PickFirst;
 pub use picker::PolicyPicker;
@@ -46,4 +46,4 @@ pub use view::{
     ChildAddress, Children, Demand, Pick, PickCall, PolicyChild, PolicyEndpoint, PolicyInput,
     PolicyLocality,
 };
-pub use weight::EndpointWeight;
+pub use weight::{EndpointWeight, WeightedRoundRobinConfig};

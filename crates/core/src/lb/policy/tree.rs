@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use xxhash_rust::xxh64::xxh64;
 
-use super::config::{PolicyConfig, WeightedRoundRobinConfig};
+use super::config::PolicyConfig;
 use super::custom::CustomNode;
 use super::least_request::LeastRequestPicker;
 use super::pick_first::{interleave, shuffle};
@@ -18,6 +18,7 @@ use super::stride::StridePicker;
 use super::view::{
     ChildAddress, Demand, Pick, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality,
 };
+use super::weight::WeightedRoundRobinConfig;
 use crate::lb::priorities::Connectivity;
 use crate::lb::weighted::Weighted;
 

@@ -5,8 +5,38 @@ use std::time::Duration;
 
 use oxds_types::orca::OrcaLoadReport;
 
-use super::config::WeightedRoundRobinConfig;
 use crate::time::Instant;
+
+/// Configuration of `client_side_weighted_round_robin` (gRFC A58, A114).
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeightedRoundRobinConfig {
+    /// Time of continuous reports before the weight of an endpoint counts.
+    pub blackout_period: Duration,
+    /// Time after the last report until the weight of an endpoint does not count any more.
+    pub weight_expiration_period: Duration,
+    /// Time between two computations of the weights; at least 100 ms.
+    pub weight_update_period: Duration,
+    /// Factor of the share of errors, which is added to the utilization; finite and not negative.
+    pub error_utilization_penalty: f32,
+    /// Metrics of which the largest is the utilization, for backends that do not report `application_utilization`.
+    pub metric_names: Vec<Box<str>>,
+}
+
+/// The penalty is a number, so equality is an equivalence.
+impl Eq for WeightedRoundRobinConfig {}
+
+impl Default for WeightedRoundRobinConfig {
+    fn default() -> Self {
+        // gRFC A58: the defaults of the fields.
+        Self {
+            blackout_period: Duration::from_secs(10),
+            weight_expiration_period: Duration::from_secs(180),
+            weight_update_period: Duration::from_secs(1),
+            error_utilization_penalty: 1.0,
+            metric_names: Vec::new(),
+        }
+    }
+}
 
 /// Weight of one endpoint. Reports change it at the end of RPCs, and the policy reads it when it makes a scheduler.
 ///
