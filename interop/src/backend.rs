@@ -6,15 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use oxds_types::orca::{OrcaLoadReport, TRAILER};
+use prost::Message as _;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
+use tonic::metadata::BinaryMetadataValue;
 
 use crate::Fallible;
 
@@ -43,6 +46,8 @@ pub(crate) enum Behaviour {
     RefusesFirstAttempts,
     /// With INTERNAL.
     Fails,
+    /// With its name, and a load report: this utilization in percent, at 100 calls per second (gRFC A51).
+    Reports(u32),
 }
 
 impl Backend {
@@ -120,7 +125,7 @@ async fn answer(
         ));
     }
     match behaviour {
-        Behaviour::Answers => {}
+        Behaviour::Answers | Behaviour::Reports(_) => {}
         Behaviour::AnswersAfter(time) => tokio::time::sleep(time).await,
         Behaviour::RefusesFirstAttempts if is_retry => {}
         Behaviour::RefusesFirstAttempts => return Ok(failure("14")),
@@ -132,6 +137,9 @@ async fn answer(
     message.put_slice(name.as_bytes());
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    if let Behaviour::Reports(percent) = behaviour {
+        trailers.extend(load_report(percent));
+    }
     let body = Full::new(message.freeze()).with_trailers(async { Some(Ok(trailers)) });
     let mut response = Response::new(body.boxed());
     response.headers_mut().insert(
@@ -139,6 +147,18 @@ async fn answer(
         HeaderValue::from_static("application/grpc"),
     );
     Ok(response)
+}
+
+/// The trailer with a load report.
+fn load_report(percent: u32) -> Option<(HeaderName, HeaderValue)> {
+    let report = OrcaLoadReport {
+        application_utilization: f64::from(percent) / 100.0,
+        rps_fractional: 100.0,
+        ..OrcaLoadReport::default()
+    };
+    let value = BinaryMetadataValue::from_bytes(&report.encode_to_vec());
+    let value = HeaderValue::from_bytes(value.as_encoded_bytes()).ok()?;
+    Some((HeaderName::from_static(TRAILER), value))
 }
 
 /// A response that consists of a status.

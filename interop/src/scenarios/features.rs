@@ -22,6 +22,16 @@ const OUTLIERS: &str = "outlier_detection: { interval: 1s, base_ejection_time: 2
     enforcing_success_rate: 0, enforcing_failure_percentage: 100, failure_percentage_threshold: 50, \
     failure_percentage_minimum_hosts: 3, failure_percentage_request_volume: 5 }";
 
+/// Weights from the reports of the backends, from the first report on.
+const WEIGHTED: &str = r#"load_balancing_policy:
+  policies:
+  - typed_extension_config:
+      name: weighted
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin
+        blackout_period: 0s
+        weight_update_period: 0.1s"#;
+
 /// Clients under test.
 #[derive(Clone, Copy, Debug)]
 enum Client {
@@ -54,6 +64,18 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         add("circuit_breaker_limits_calls", |cx, client| {
             Box::pin(circuit_breaker_limits_calls(cx, client))
         });
+        add("aggregate_cluster_fails_over_and_returns", |cx, client| {
+            Box::pin(aggregate_cluster_fails_over_and_returns(cx, client))
+        });
+        add("dns_cluster_reaches_its_host", |cx, client| {
+            Box::pin(dns_cluster_reaches_its_host(cx, client))
+        });
+        // grpc-js has no weighted round robin.
+        if !matches!(client, Client::Grpc(Grpc::Js)) {
+            add("weights_follow_load_reports", |cx, client| {
+                Box::pin(weights_follow_load_reports(cx, client))
+            });
+        }
     }
     all
 }
@@ -191,4 +213,93 @@ async fn circuit_breaker_limits_calls(cx: Context, client: Client) -> Fallible {
         .await?;
     mesh.folder.write("mesh.yaml", &limited(100))?;
     only_at(mesh.calls(), "calls", &["blue"]).await
+}
+
+/// Given an aggregate cluster of two clusters,
+/// when the endpoint of the first dies and returns,
+/// then calls go to the second, and return; at most the calls in progress are lost (A37).
+async fn aggregate_cluster_fails_over_and_returns(cx: Context, client: Client) -> Fallible {
+    let (near, far) = (Backend::start("near").await?, Backend::start("far").await?);
+    let resources = [
+        routes(&[("both", 1)]),
+        aggregate("both", &["near", "far"]),
+        cluster("near"),
+        cluster("far"),
+        assignment("near", &[&[near.address]]),
+        assignment("far", &[&[far.address]]),
+    ];
+    let mesh = Mesh::start(&cx, client, api_listener(), &resources).await?;
+    only_at(mesh.calls(), "calls", &["near"]).await?;
+    let address = near.kill().await;
+    only_at(mesh.calls(), "calls", &["far"]).await?;
+    let _near = Backend::start_on("near", address).await?;
+    only_at(mesh.calls(), "calls", &["near"]).await?;
+    mesh.calls().at_most_failed(ChannelLoad::WORKERS)
+}
+
+/// Given a LOGICAL_DNS cluster with the host name `localhost`,
+/// when calls are made,
+/// then they reach it (A37).
+async fn dns_cluster_reaches_its_host(cx: Context, client: Client) -> Fallible {
+    let backend = Backend::start("local").await?;
+    let resources = [
+        routes(&[("local", 1)]),
+        dns("local", backend.address.port()),
+    ];
+    let mesh = Mesh::start(&cx, client, api_listener(), &resources).await?;
+    only_at(mesh.calls(), "calls", &["local"]).await?;
+    mesh.calls().none_failed()
+}
+
+/// Given two backends that report a utilization of 20 % and of 80 % at the same rate,
+/// when calls are made by client-side weighted round robin,
+/// then the first gets four times the calls of the second (A58).
+async fn weights_follow_load_reports(cx: Context, client: Client) -> Fallible {
+    let (idle, busy) = (Backend::start("idle").await?, Backend::start("busy").await?);
+    idle.set(Behaviour::Reports(20));
+    busy.set(Behaviour::Reports(80));
+    let resources = blue(cluster_with("blue", WEIGHTED), &[&idle, &busy]);
+    let mesh = Mesh::start(&cx, client, api_listener(), &resources).await?;
+    let mostly_idle = |counts: &Counts| {
+        let idle = counts.by_backend.get("idle").copied().unwrap_or(0);
+        idle * 4 >= counts.total() * 3
+    };
+    let calls = mesh.calls();
+    calls
+        .settle("mostly idle", 4 * SETTLED, SOON, mostly_idle)
+        .await?;
+    calls.next(1000, SOON).await?.expect_share("idle", 0.8)?;
+    calls.none_failed()
+}
+
+/// A cluster of other clusters, by priority.
+fn aggregate(name: &str, clusters: &[&str]) -> String {
+    let clusters = clusters.join(", ");
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: {name}
+connect_timeout: 1s
+cluster_type:
+  name: envoy.clusters.aggregate
+  typed_config:
+    "@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig
+    clusters: [{clusters}]
+"#
+    )
+}
+
+/// A cluster with the host name `localhost`.
+fn dns(name: &str, port: u16) -> String {
+    format!(
+        r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: {name}
+type: LOGICAL_DNS
+connect_timeout: 1s
+load_assignment:
+  cluster_name: {name}
+  endpoints:
+  - lb_endpoints:
+    - endpoint: {{ address: {{ socket_address: {{ address: localhost, port_value: {port} }} }} }}
+"#
+    )
 }
