@@ -7,8 +7,8 @@ use crate::subchannel::StreamError;
 
 /// Returns the status of an RPC whose transport failed. The mapping of HTTP/2 error codes is gRPC's
 /// (PROTOCOL-HTTP2.md, "Errors").
-pub(crate) fn of_transport(error: StreamError) -> Status {
-    let code = match &error {
+pub(crate) fn of_transport(error: &StreamError) -> Status {
+    let code = match error {
         // The application's request body failed: its own status is the cause.
         StreamError::RequestBody(own) => return own.clone(),
         StreamError::Http2(h2) => code_of_http2(h2),

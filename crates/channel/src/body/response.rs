@@ -54,7 +54,7 @@ impl ResponseBody {
 impl OpenBody {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<FrameResult> {
         if let Poll::Ready(frame) = Pin::new(&mut self.incoming).poll_frame(cx) {
-            let frame = frame.map(|frame| frame.map_err(status::of_transport));
+            let frame = frame.map(|frame| frame.map_err(|error| status::of_transport(&error)));
             return Poll::Ready(frame);
         }
         if let Some(sleep) = &mut self.deadline {

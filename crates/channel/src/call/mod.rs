@@ -185,7 +185,7 @@ impl<'a> Rpc<'a> {
         // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
         // sent again without a retry policy.
         let never_processed = status::never_processed(&error);
-        let status = status::of_transport(error);
+        let status = status::of_transport(&error);
         let Some(body) = body.filter(|_| retry.can_replay()) else {
             return Err(status);
         };

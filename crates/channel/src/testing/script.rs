@@ -256,7 +256,7 @@ impl Resources {
     /// Sets the HTTP filters of the listener.
     #[must_use]
     pub fn with_filters(self, filters: Vec<HttpFilter>) -> Self {
-        self.map_listener(|api| api.filters.clone_from(&filters))
+        self.map_listener(|api| api.filters = filters)
     }
 
     fn map_listener(mut self, change: impl FnOnce(&mut ApiListener)) -> Self {
