@@ -62,11 +62,11 @@
 //!
 //! | feature | status |
 //! |---|---|
-//! | clusters: `type: EDS` | yes |
+//! | clusters: `type: EDS`, `type: LOGICAL_DNS` (gRFC A37) | yes |
 //! | policies: round robin, pick first, ring hash, least request, client-side weighted round robin, random subsetting | yes |
 //! | policies of the program ([`policy::CustomPolicy`], gRFC A52) | yes |
 //! | endpoints with several addresses (Happy Eyeballs) | yes |
-//! | clusters: `LOGICAL_DNS`, aggregate clusters (gRFC A37) | not yet |
+//! | aggregate clusters (gRFC A37) | not yet |
 //! | routes by path, prefix, regular expression, headers, fraction; weighted clusters | yes |
 //! | priorities with failover, weighted localities, drops, health | yes |
 //! | deadlines, `max_stream_duration`, wait-for-ready ([`WaitForReady`]) | yes |
@@ -81,7 +81,7 @@
 //!
 //! `docs/channel.md` describes each feature with the YAML that turns it on.
 //!
-//! A cluster of another type (`LOGICAL_DNS`, `STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, a custom `cluster_type`) or with
+//! A cluster of another type (`STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, a custom `cluster_type`) or with
 //! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
 //! the same text; a valid version of it that came before stays in use.
 //!

@@ -162,6 +162,7 @@ pub mod bootstrap;
 pub mod channelz;
 mod client;
 mod csds;
+mod dns;
 mod driver;
 #[cfg(feature = "lifecycle")]
 pub mod lifecycle;

@@ -6,6 +6,7 @@ use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::resolve::{Resolver, WatchCommand, XdsConfig};
 use oxds_core::resource::ResourceParsers;
 
+use crate::dns::{LookedUp, Lookups};
 use crate::load::LoadReporter;
 use crate::pool::ClientPool;
 use crate::target::{Target, TargetError};
@@ -17,6 +18,7 @@ use crate::watch::{RawResource, WatchEvent, WatchSet};
 pub struct ConfigWatch {
     resolver: Resolver,
     watches: WatchSet,
+    lookups: Lookups,
     node_id: String,
     /// The client's runtime has stopped, and the error for this was returned.
     ended: bool,
@@ -39,6 +41,7 @@ impl ConfigWatch {
         let mut watch = Self {
             resolver: Resolver::new(listener, target.data_plane_authority()),
             watches: client.watches(),
+            lookups: Lookups::new(),
             node_id: pool.bootstrap().node().id.clone(),
             ended: false,
         };
@@ -71,7 +74,14 @@ impl ConfigWatch {
             if let Some(resolution) = self.resolver.poll_config() {
                 return resolution.map_err(|error| self.with_node(error));
             }
-            match self.watches.next().await {
+            let next = tokio::select! {
+                event = self.watches.next() => event,
+                found = self.lookups.next() => {
+                    self.handle_lookup(&found);
+                    continue;
+                }
+            };
+            match next {
                 Some(event) => self.handle_event(event),
                 // The error is returned once, so that a caller in a loop does not spin.
                 None if self.ended => std::future::pending().await,
@@ -112,6 +122,14 @@ impl ConfigWatch {
         }
     }
 
+    fn handle_lookup(&mut self, found: &LookedUp) {
+        let result = found.result.as_deref().map_err(String::as_str);
+        if let Err(error) = result {
+            tracing::debug!(target: "oxds::client", host = %found.host, error, "DNS lookup failed");
+        }
+        self.resolver.handle_addresses(&found.host, result);
+    }
+
     /// Starts and ends the watches that the resolver asks for.
     fn update_watches(&mut self) {
         while let Some(command) = self.resolver.poll_command() {
@@ -120,6 +138,8 @@ impl ConfigWatch {
                 WatchCommand::Unwatch(resource_type, name) => {
                     self.watches.remove(&resource_type, &name);
                 }
+                WatchCommand::Resolve(host) => self.lookups.watch(host),
+                WatchCommand::Forget(host) => self.lookups.forget(&host),
             }
         }
     }

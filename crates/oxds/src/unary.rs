@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Request, uri::PathAndQuery};
 use http_body_util::{BodyExt as _, Full};
-use oxds_channel::{Picked, XdsChannel};
+use oxds_channel::{Picked, PreviousAttempts, XdsChannel};
 use tonic::{Code, Status};
 use tower_service::Service as _;
 
@@ -31,6 +31,8 @@ pub(crate) struct CallOutcome {
     pub(crate) status: Status,
     /// The endpoint that the call was sent to, if one was picked.
     pub(crate) endpoint: Option<Arc<Picked>>,
+    /// Number of retries by policy before the response.
+    pub(crate) retries: u32,
     /// Time from the call to the status.
     pub(crate) took: Duration,
 }
@@ -61,26 +63,29 @@ impl Method {
         // The channel enforces the deadline. The longer limit here is for a defect of the channel.
         let limit = self.timeout + Duration::from_secs(1);
         let responded = tokio::time::timeout(limit, self.send(channel)).await;
-        let (status, endpoint) = responded.unwrap_or_else(|_| {
+        let (status, endpoint, retries) = responded.unwrap_or_else(|_| {
             let text =
                 "no response one second after the deadline, which the channel did not enforce";
-            (Status::deadline_exceeded(text), None)
+            (Status::deadline_exceeded(text), None, 0)
         });
         CallOutcome {
             status,
             endpoint,
+            retries,
             took: began.elapsed(),
         }
     }
 
-    async fn send(&self, channel: &XdsChannel) -> (Status, Option<Arc<Picked>>) {
+    async fn send(&self, channel: &XdsChannel) -> (Status, Option<Arc<Picked>>, u32) {
         let response = match channel.clone().call(self.request()).await {
             Ok(response) => response,
             Err(never) => match never {},
         };
         let endpoint = response.extensions().get().cloned();
+        let retries = response.extensions().get::<PreviousAttempts>();
+        let retries = retries.map_or(0, |previous| previous.0);
         if let Some(status) = Status::from_header_map(response.headers()) {
-            return (status, endpoint);
+            return (status, endpoint, retries);
         }
         let status = match response.into_body().collect().await {
             Err(status) => status,
@@ -89,7 +94,7 @@ impl Method {
                 .and_then(Status::from_header_map)
                 .unwrap_or_else(|| Status::internal("response ended without a grpc-status")),
         };
-        (status, endpoint)
+        (status, endpoint, retries)
     }
 
     fn request(&self) -> Request<Full<Bytes>> {

@@ -19,7 +19,7 @@ use oxds_core::resource::{
     Locality, LocalityId, ParsedResource, Route, RouteAction, RouteConfig, RouteSource,
     RouteTarget, VirtualHost,
 };
-use oxds_core::resource::{Discovery, MetricSelection};
+use oxds_core::resource::{Discovery, DnsTarget, MetricSelection};
 use oxds_types::ResourceType;
 use tokio::sync::mpsc;
 
@@ -47,6 +47,7 @@ type ScriptedResource = Result<ParsedResource, WatchError>;
 pub struct ClusterSpec {
     name: Arc<str>,
     policy: PolicyConfig,
+    discovery: Discovery,
     endpoints: Result<Assignment, WatchError>,
     max_requests: u32,
     outlier: Option<OutlierConfig>,
@@ -139,6 +140,17 @@ impl Scripted {
                 WatchCommand::Unwatch(resource_type, name) => {
                     self.watched.remove(&(resource_type, name));
                 }
+                // A script looks up IP addresses only.
+                WatchCommand::Resolve(host) => match host.host.parse() {
+                    Ok(ip) => {
+                        let found = [SocketAddr::new(ip, host.port)];
+                        self.resolver.handle_addresses(&host, Ok(&found));
+                    }
+                    Err(_) => self
+                        .resolver
+                        .handle_addresses(&host, Err("not an IP address")),
+                },
+                WatchCommand::Forget(_) => {}
             }
         }
     }
@@ -219,6 +231,7 @@ pub fn cluster(name: &str, priorities: &[&[LocalitySpec<'_>]], dropped: u32) -> 
     ClusterSpec {
         name: name.into(),
         policy: PolicyConfig::round_robin_by_locality(),
+        discovery: Discovery::Eds,
         endpoints: Ok(endpoints),
         max_requests: 1024,
         outlier: None,
@@ -230,6 +243,7 @@ pub fn broken(name: &str, error: &str) -> ClusterSpec {
     ClusterSpec {
         name: name.into(),
         policy: PolicyConfig::round_robin_by_locality(),
+        discovery: Discovery::Eds,
         endpoints: Err(WatchError::new(WatchErrorReason::Invalid, error)),
         max_requests: 1024,
         outlier: None,
@@ -275,6 +289,14 @@ impl Resources {
 }
 
 impl ClusterSpec {
+    /// Makes it a `LOGICAL_DNS` cluster of this host, which must be an IP address to be found (gRFC A37).
+    #[must_use]
+    pub fn logical_dns(mut self, host: &str, port: u16) -> Self {
+        let host = host.into();
+        self.discovery = Discovery::LogicalDns(DnsTarget { host, port });
+        self
+    }
+
     /// Limits the number of concurrent requests (gRFC A32).
     #[must_use]
     pub fn max_requests(mut self, max: u32) -> Self {
@@ -312,6 +334,7 @@ impl ClusterSpec {
         let Self {
             name,
             policy,
+            discovery,
             endpoints,
             max_requests,
             outlier,
@@ -322,7 +345,7 @@ impl ClusterSpec {
         };
         let cluster = Cluster {
             name: Arc::clone(&name),
-            discovery: Discovery::Eds,
+            discovery,
             eds_service_name: Arc::clone(&name),
             policy,
             lrs_server: None,

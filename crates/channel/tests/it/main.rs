@@ -8,11 +8,13 @@
 
 mod breaker;
 mod deadline;
+mod dns;
 mod examples;
 mod failover;
 mod filters;
 mod foreign;
 mod goaway;
+mod hash;
 mod http2;
 mod lifetime;
 mod outlier;

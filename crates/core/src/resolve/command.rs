@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
+use crate::resource::DnsTarget;
+
 /// Command of the resolver to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchCommand {
@@ -11,4 +13,8 @@ pub enum WatchCommand {
     Watch(ResourceType, Arc<str>),
     /// Stop watching this resource.
     Unwatch(ResourceType, Arc<str>),
+    /// Look up the addresses of this host, now and from time to time, and pass them to the resolver.
+    Resolve(DnsTarget),
+    /// Stop looking up this host.
+    Forget(DnsTarget),
 }

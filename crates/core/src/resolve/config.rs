@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::ads::WatchError;
 use crate::lb::{HashPolicy, Headers, RetryPolicy, RouteMatcher, Weighted};
 use crate::resource::{
-    Assignment, Cluster, FilterConfig, FilterOverride, FilterOverrides, Forward, HttpFilter,
-    Listener, RouteAction, RouteConfig, RouteTarget,
+    Assignment, Cluster, Discovery, FilterConfig, FilterOverride, FilterOverrides, Forward,
+    HttpFilter, Listener, RouteAction, RouteConfig, RouteTarget,
 };
 
 /// Complete configuration of a channel at one moment (gRFC A74).
@@ -125,7 +125,8 @@ impl XdsConfig {
             .iter()
             .filter_map(|entry| entry.config.as_ref().ok());
         let leaves = clusters.flat_map(|config| &config.leaves);
-        leaves.filter_map(|leaf| Some(&leaf.assignment.as_ref()?.name))
+        let eds = leaves.filter(|leaf| leaf.cluster.discovery == Discovery::Eds);
+        eds.filter_map(|leaf| Some(&leaf.assignment.as_ref()?.name))
     }
 }
 

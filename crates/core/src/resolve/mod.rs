@@ -18,10 +18,13 @@
 
 mod command;
 mod config;
+mod dns;
+mod leaves;
 mod plan;
 mod slots;
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use oxds_types::ResourceType;
@@ -34,8 +37,10 @@ pub use config::{
 
 use crate::ads::{WatchError, WatchErrorReason};
 use crate::resource::{
-    Assignment, Cluster, Discovery, Listener, ParsedResource, RouteConfig, RouteSource,
+    Assignment, Cluster, Discovery, DnsTarget, Listener, ParsedResource, RouteConfig, RouteSource,
 };
+use dns::DnsHosts;
+use leaves::Resources;
 use plan::Plan;
 use slots::{Slot, Slots, Unreachable};
 
@@ -52,6 +57,7 @@ pub struct Resolver {
     route_configs: Slots<RouteConfig>,
     clusters: Slots<Cluster>,
     assignments: Slots<Assignment>,
+    hosts: DnsHosts,
 
     /// Plan in use; complete.
     plan: Option<Plan>,
@@ -86,6 +92,7 @@ impl Resolver {
             route_configs: Slots::default(),
             clusters: Slots::default(),
             assignments: Slots::default(),
+            hosts: DnsHosts::default(),
             plan: None,
             next: None,
             current: None,
@@ -128,6 +135,12 @@ impl Resolver {
         self.pending = self.pending.max(update);
     }
 
+    /// Handles the result of a lookup. An error does not remove addresses that are known.
+    pub fn handle_addresses(&mut self, host: &DnsTarget, result: Result<&[SocketAddr], &str>) {
+        let is_new = self.hosts.set(host, result);
+        self.pending = self.pending.max(is_new.then_some(PendingUpdate::Endpoints));
+    }
+
     /// Returns the next command to the client. Poll it until `None` after every other call.
     pub fn poll_command(&mut self) -> Option<WatchCommand> {
         self.settle();
@@ -161,8 +174,12 @@ impl Resolver {
             self.watch();
         }
         let unreachable = self.unreachable();
-        let complete =
-            |plan: &mut Plan| plan.is_complete(&self.clusters, &self.assignments, unreachable);
+        let resources = Resources {
+            clusters: &self.clusters,
+            assignments: &self.assignments,
+            hosts: &self.hosts,
+        };
+        let complete = |plan: &mut Plan| plan.is_complete(resources, unreachable);
         // gRFC A74: the channel gets a new configuration only when every resource of it has an answer (C-218, C-222).
         if let Some(next) = self.next.take_if(complete) {
             self.plan = Some(next);
@@ -246,6 +263,12 @@ impl Resolver {
             .values()
             .filter(|cluster| cluster.discovery == Discovery::Eds)
             .map(|cluster| Arc::clone(&cluster.eds_service_name));
+        let hosts = self.clusters.values();
+        let hosts = hosts.filter_map(|cluster| match &cluster.discovery {
+            Discovery::LogicalDns(host) => Some(host.clone()),
+            Discovery::Eds => None,
+        });
+        self.hosts.want(&hosts.collect(), &mut self.commands);
         // A cluster with a new EDS service name uses the old assignment until the new one arrives.
         let in_use = self
             .current
@@ -264,8 +287,11 @@ impl Resolver {
             .as_ref()
             .and_then(|current| current.as_ref().ok());
         let entries = plan.entries(
-            &self.clusters,
-            &self.assignments,
+            Resources {
+                clusters: &self.clusters,
+                assignments: &self.assignments,
+                hosts: &self.hosts,
+            },
             before.map(AsRef::as_ref),
             self.next.as_ref(),
         );

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::config::{ClusterConfig, ClusterEntry, LeafCluster, RouteTable, XdsConfig};
-use super::slots::{Slots, Unreachable};
-use crate::ads::WatchError;
-use crate::resource::{Assignment, Cluster, Discovery, Listener, RouteConfig, RouteSource};
+use super::leaves::Resources;
+use super::slots::Unreachable;
+use crate::resource::{Listener, RouteConfig, RouteSource};
 
 /// Listener and route configuration of one future or current configuration.
 #[derive(Debug, Clone)]
@@ -53,15 +53,9 @@ impl Plan {
     }
 
     /// Returns whether every cluster and its endpoints have an answer; an error counts as one.
-    pub(super) fn is_complete(
-        &self,
-        clusters: &Slots<Cluster>,
-        assignments: &Slots<Assignment>,
-        unreachable: Unreachable,
-    ) -> bool {
-        self.clusters()
-            .iter()
-            .all(|name| entry(name, clusters, assignments, unreachable).is_some())
+    pub(super) fn is_complete(&self, resources: Resources<'_>, unreachable: Unreachable) -> bool {
+        let mut names = self.clusters().iter();
+        names.all(|name| resources.cluster(name, unreachable).is_some())
     }
 
     /// Returns the state of each cluster.
@@ -71,8 +65,7 @@ impl Plan {
     /// early.
     pub(super) fn entries(
         &self,
-        clusters: &Slots<Cluster>,
-        assignments: &Slots<Assignment>,
+        resources: Resources<'_>,
         before: Option<&XdsConfig>,
         next: Option<&Self>,
     ) -> Vec<ClusterEntry> {
@@ -87,7 +80,7 @@ impl Plan {
         let entries = self.clusters().iter().enumerate();
         let entries = entries.filter_map(|(index, name)| {
             let before = before(index, name);
-            let known = |unreachable| entry(name, clusters, assignments, unreachable);
+            let known = |unreachable| resources.cluster(name, unreachable);
             let fresh = |config: Result<ClusterConfig, _>| ClusterEntry {
                 name: Arc::clone(name),
                 config: config.map(|config| shared(config, before)),
@@ -117,41 +110,6 @@ impl Plan {
             routes: Arc::clone(&self.routes),
             clusters,
         }
-    }
-}
-
-/// Returns a cluster with its leaves; `None` while one of them has no answer.
-fn entry(
-    name: &str,
-    clusters: &Slots<Cluster>,
-    assignments: &Slots<Assignment>,
-    unreachable: Unreachable,
-) -> Option<Result<ClusterConfig, WatchError>> {
-    // gRFC A74: an error of a cluster fails the routes to it, and no others (C-220).
-    let cluster = match clusters.get(name).answer(unreachable)? {
-        Ok(cluster) => Arc::clone(cluster),
-        Err(error) => return Some(Err(error.clone())),
-    };
-    let leaves = match &cluster.discovery {
-        Discovery::Eds => {
-            let assignment = assignments.get(&cluster.eds_service_name);
-            vec![Arc::new(leaf(&cluster, assignment.answer(unreachable)?))]
-        }
-    };
-    Some(Ok(ClusterConfig { cluster, leaves }))
-}
-
-/// Returns a cluster with the answer for its endpoints.
-fn leaf(cluster: &Arc<Cluster>, assignment: Result<&Arc<Assignment>, &WatchError>) -> LeafCluster {
-    // gRFC A74: an error of the endpoints does not hide the cluster; RPCs fail with it as their cause (C-220).
-    let (assignment, note) = match assignment {
-        Ok(assignment) => (Some(Arc::clone(assignment)), None),
-        Err(error) => (None, Some(error.clone())),
-    };
-    LeafCluster {
-        cluster: Arc::clone(cluster),
-        assignment,
-        note,
     }
 }
 

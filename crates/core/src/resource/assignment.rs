@@ -125,6 +125,40 @@ impl Assignment {
         })
     }
 
+    /// Makes the assignment of a host with these addresses, which are one endpoint of one locality (gRFC A37, C-254). The order of
+    /// addresses that were there before stays, so that an order that changes with each lookup moves no connection.
+    pub(crate) fn of_host(name: &str, addresses: &[SocketAddr], before: Option<&Self>) -> Self {
+        let before = before.and_then(|before| before.endpoints().next());
+        let known = before.into_iter().flat_map(|endpoint| {
+            let all = std::iter::once(&endpoint.address);
+            all.chain(&endpoint.additional_addresses)
+        });
+        let kept = known.filter(|known| addresses.contains(known)).copied();
+        let mut ordered: Vec<SocketAddr> = kept.collect();
+        for address in addresses {
+            if !ordered.contains(address) {
+                ordered.push(*address);
+            }
+        }
+        let mut ordered = ordered.into_iter();
+        let endpoint = ordered.next().map(|address| Endpoint {
+            address,
+            additional_addresses: ordered.collect(),
+            weight: 1,
+            hash_key: None,
+        });
+        let locality = Locality {
+            id: Arc::default(),
+            weight: 1,
+            endpoints: endpoint.into_iter().collect(),
+        };
+        Self {
+            name: name.into(),
+            priorities: vec![vec![locality]],
+            drops: Vec::new(),
+        }
+    }
+
     /// Returns the endpoints of all priorities and localities.
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let localities = self.priorities.iter().flatten();

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use envoy_types::pb::envoy::config::cluster::v3::{
-    Cluster as ClusterProto,
-    cluster::{ClusterDiscoveryType, DiscoveryType},
-};
+use envoy_types::pb::envoy::config::cluster::v3::Cluster as ClusterProto;
 use envoy_types::pb::envoy::config::core::v3::{
     ConfigSource, RoutingPriority, config_source::ConfigSourceSpecifier,
 };
@@ -14,6 +11,7 @@ use prost::Message;
 use super::Invalid;
 use super::balancing;
 use super::convert::same_server;
+use super::discovery::{Discovery, discovery};
 use super::extension::Extensions;
 use super::invalid::Within;
 use super::metrics::MetricSelection;
@@ -41,13 +39,6 @@ pub struct Cluster {
     pub max_requests: u32,
     /// Outlier detection; off without one (gRFC A50).
     pub outlier: Option<OutlierConfig>,
-}
-
-/// Source of a cluster's endpoints: the type of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Discovery {
-    /// The `ClusterLoadAssignment` of [`Cluster::eds_service_name`] (EDS).
-    Eds,
 }
 
 /// Server that gets load reports (gRFC A27).
@@ -80,6 +71,7 @@ impl Cluster {
             name: proto.name.as_str().into(),
             eds_service_name: match &discovery {
                 Discovery::Eds => eds_service_name(proto).within("eds_cluster_config")?,
+                Discovery::LogicalDns(_) => "".into(),
             },
             discovery,
             policy,
@@ -102,27 +94,6 @@ impl Cluster {
             lrs_server: Some(to),
             ..self.clone()
         })
-    }
-}
-
-/// Returns the source of the endpoints.
-fn discovery(proto: &ClusterProto) -> Result<Discovery, Invalid> {
-    match &proto.cluster_discovery_type {
-        Some(ClusterDiscoveryType::Type(discovery_type))
-            if *discovery_type == DiscoveryType::Eds as i32 =>
-        {
-            Ok(Discovery::Eds)
-        }
-        Some(ClusterDiscoveryType::Type(discovery_type)) => {
-            let discovery_type = DiscoveryType::try_from(*discovery_type)
-                .map_or("unknown", |discovery_type| discovery_type.as_str_name());
-            Err(Invalid::new(format!("{discovery_type} is not supported, only EDS is")).at("type"))
-        }
-        Some(ClusterDiscoveryType::ClusterType(custom)) => {
-            let name = &custom.name;
-            Err(Invalid::new(format!("{name:?} is not supported")).at("cluster_type"))
-        }
-        None => Err(Invalid::new("STATIC is not supported, only EDS is").at("type")),
     }
 }
 

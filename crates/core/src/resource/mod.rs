@@ -19,6 +19,7 @@ mod balancing;
 mod check;
 mod cluster;
 mod convert;
+mod discovery;
 mod extension;
 mod filter;
 mod invalid;
@@ -34,7 +35,8 @@ mod views;
 
 pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use check::ResourceCheck;
-pub use cluster::{Cluster, Discovery, LrsServer};
+pub use cluster::{Cluster, LrsServer};
+pub use discovery::{Discovery, DnsTarget};
 pub use extension::{ExtensionConfig, ExtensionValue, Extensions, ParsedExtension};
 pub use filter::{
     CustomFilter, FilterConfig, FilterOverride, FilterOverrides, HttpFilter, SessionConfig,

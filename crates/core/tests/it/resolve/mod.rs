@@ -2,6 +2,7 @@
 
 mod assembly;
 mod changes;
+mod dns;
 mod failures;
 
 use std::borrow::Cow;
@@ -70,6 +71,8 @@ impl Played {
             let (verb, resource_type, name) = match command {
                 WatchCommand::Watch(resource_type, name) => ("watch", resource_type, name),
                 WatchCommand::Unwatch(resource_type, name) => ("unwatch", resource_type, name),
+                WatchCommand::Resolve(host) => return format!("resolve {host}"),
+                WatchCommand::Forget(host) => return format!("forget {host}"),
             };
             format!("{verb} {} {name}", resource_type.short_name().unwrap())
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use oxds_core::lb::policy::{PolicyConfig, WeightedRoundRobinConfig};
 use oxds_core::lb::{FailurePercentage, OutlierConfig, SuccessRate};
 use oxds_core::resource::MetricSelection;
-use oxds_core::resource::{Cluster, LrsServer};
+use oxds_core::resource::{Cluster, Discovery, DnsTarget, LrsServer};
 
 use crate::support::text::{accepted, rejected};
 
@@ -88,18 +88,78 @@ fn c196_xdstp_cluster_needs_an_eds_service_name() {
 }
 
 #[test]
+fn c197_logical_dns_has_one_locality_and_one_endpoint() {
+    let dns = |assignment: &str| format!("name: 'c' type: LOGICAL_DNS {assignment}");
+    let socket = |fields: &str| {
+        format!(
+            "load_assignment {{ endpoints {{ lb_endpoints {{ endpoint {{
+               address {{ socket_address {{ {fields} }} }} }} }} }} }}"
+        )
+    };
+    let good = socket("address: 'shop.example' port_value: 443");
+    let cluster = accepted::<Cluster>(&dns(&good));
+    let expected = DnsTarget {
+        host: "shop.example".into(),
+        port: 443,
+    };
+    assert_eq!(cluster.discovery, Discovery::LogicalDns(expected));
+    assert_eq!(&*cluster.eds_service_name, "");
+    let address = ".endpoints[0].lb_endpoints[0].endpoint.address.socket_address";
+    for (assignment, rule) in [
+        (String::new(), ": must be set".to_owned()),
+        (
+            "load_assignment {}".to_owned(),
+            ".endpoints: must have exactly one locality".to_owned(),
+        ),
+        (
+            "load_assignment { endpoints {} endpoints {} }".to_owned(),
+            ".endpoints: must have exactly one locality".to_owned(),
+        ),
+        (
+            "load_assignment { endpoints { lb_endpoints {} lb_endpoints {} } }".to_owned(),
+            ".endpoints[0].lb_endpoints: must have exactly one endpoint".to_owned(),
+        ),
+        (
+            "load_assignment { endpoints { lb_endpoints {} } }".to_owned(),
+            format!("{address}: must be set"),
+        ),
+        (
+            socket("port_value: 1"),
+            format!("{address}.address: must not be empty"),
+        ),
+        (
+            socket("address: 'h'"),
+            format!("{address}.port_value: must be set"),
+        ),
+        (
+            socket("address: 'h' port_value: 65536"),
+            format!("{address}.port_value: must be below 65536"),
+        ),
+        (
+            socket("address: 'h' port_value: 1 resolver_name: 'r'"),
+            format!("{address}.resolver_name: must be empty"),
+        ),
+    ] {
+        let error = rejected::<Cluster>(&dns(&assignment));
+        assert_eq!(error, format!("c: load_assignment{rule}"));
+    }
+}
+
+#[test]
 fn c198_other_cluster_types_are_rejected_by_name() {
     for (text, error) in [
         (
             "type: STRICT_DNS",
-            "type: STRICT_DNS is not supported, only EDS is",
+            "type: STRICT_DNS is not supported, only EDS and LOGICAL_DNS are",
         ),
         (
-            "type: LOGICAL_DNS",
-            "type: LOGICAL_DNS is not supported, only EDS is",
+            "type: STATIC",
+            "type: STATIC is not supported, only EDS and LOGICAL_DNS are",
         ),
-        ("type: STATIC", "type: STATIC is not supported, only EDS is"),
-        ("", "type: STATIC is not supported, only EDS is"),
+        (
+            "",
+            "type: STATIC is not supported, only EDS and LOGICAL_DNS are",
+        ),
         (
             "cluster_type { name: 'x' }",
             "cluster_type: \"x\" is not supported",

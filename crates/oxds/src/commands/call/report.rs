@@ -18,6 +18,8 @@ pub(super) struct CallReport {
     /// Number of failed calls by code and message.
     failures: BTreeMap<(&'static str, String), u64>,
     endpoints: BTreeMap<EndpointKey, EndpointCount>,
+    /// Number of retries by policy.
+    retries: u64,
     took: Vec<Duration>,
 }
 
@@ -58,6 +60,7 @@ impl CallReport {
             count.calls += 1;
             count.ok += u64::from(ok);
         }
+        self.retries += u64::from(outcome.retries);
         self.took.push(outcome.took);
     }
 
@@ -87,6 +90,9 @@ impl CallReport {
         }
         if !json.endpoints.is_empty() {
             text += &endpoint_table(&json.endpoints);
+        }
+        if json.retries > 0 {
+            text += &format!("\nretries by policy {}\n", json.retries);
         }
         let took = &json.latency_ms;
         text += &format!(
@@ -133,6 +139,7 @@ impl CallReport {
                     share: rounded(as_f64(count.calls) / as_f64(calls)),
                 })
                 .collect(),
+            retries: self.retries,
             latency_ms: LatencyJson {
                 p50: self.quantile(0.5),
                 p90: self.quantile(0.9),
@@ -198,6 +205,8 @@ pub(super) struct CallJson<'a> {
     statuses: BTreeMap<&'static str, u64>,
     failures: Vec<FailureJson>,
     endpoints: Vec<EndpointJson>,
+    /// Number of retries by policy, of the calls that got a response.
+    retries: u64,
     latency_ms: LatencyJson,
 }
 
@@ -247,6 +256,7 @@ mod tests {
         CallOutcome {
             status,
             endpoint: None,
+            retries: 2,
             took: Duration::from_millis(millis),
         }
     }
@@ -260,6 +270,7 @@ mod tests {
         let json = report.json("xds:///a", "/a/b", Duration::from_secs(1));
         assert_eq!((json.latency_ms.p50, json.latency_ms.p99), (50.0, 99.0));
         assert_eq!(json.latency_ms.max, 100.0);
+        assert_eq!(json.retries, 200);
         assert!(report.all_ok());
     }
 
