@@ -64,9 +64,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         add("circuit_breaker_limits_calls", |cx, client| {
             Box::pin(circuit_breaker_limits_calls(cx, client))
         });
-        add("aggregate_cluster_fails_over_and_returns", |cx, client| {
-            Box::pin(aggregate_cluster_fails_over_and_returns(cx, client))
-        });
+        // Our channel has no aggregate clusters yet.
+        if matches!(client, Client::Grpc(_)) {
+            add("aggregate_cluster_fails_over_and_returns", |cx, client| {
+                Box::pin(aggregate_cluster_fails_over_and_returns(cx, client))
+            });
+        }
         add("dns_cluster_reaches_its_host", |cx, client| {
             Box::pin(dns_cluster_reaches_its_host(cx, client))
         });
@@ -84,7 +87,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 #[derive(Debug)]
 enum Load {
     Ours(ChannelLoad),
-    Grpc(GrpcLoad),
+    Grpc(Box<GrpcLoad>),
 }
 
 impl Client {
@@ -126,7 +129,7 @@ impl Mesh {
         let file = bootstrap(cx, Bootstrap::Grpc, oxds.grpc).await?;
         let load = match client {
             Client::Ours => Load::Ours(ChannelLoad::start(&file)?),
-            Client::Grpc(grpc) => Load::Grpc(grpc.call(cx, &file)?),
+            Client::Grpc(grpc) => Load::Grpc(Box::new(grpc.call(cx, &file)?)),
         };
         Ok(Self {
             folder,

@@ -119,7 +119,7 @@ fn c254_host_is_forgotten_with_its_cluster() {
     assert_eq!(played.commands(), ["forget h:80", "resolve other:80"]);
     played.got(&ResourceType::CLUSTER, &cluster("a"));
     assert_eq!(played.commands(), ["forget other:80", "watch eds a"]);
-    // A late result of a host that nobody wants is ignored.
+    // A late result of a host that no cluster wants is ignored.
     played
         .resolver
         .handle_addresses(&host("h"), Ok(&addresses(&[7])));

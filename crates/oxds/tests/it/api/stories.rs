@@ -167,9 +167,9 @@ const V4_FOO: &str = "acme.blah.v4alpha.Foo";
 /// from one cache, and the server knows which is which.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v61_added_field_is_served_to_old_and_new_clients() {
-    let foo = "syntax = \"proto3\";\n\npackage acme.blah.v3;\n\nmessage Foo {\n  string name = 1;\n  int32 limit = 2;\n  \
+    let proto = "syntax = \"proto3\";\n\npackage acme.blah.v3;\n\nmessage Foo {\n  string name = 1;\n  int32 limit = 2;\n  \
                string old = 3 [deprecated = true];\n}\n";
-    let dir = repository(&[(FOO, foo)]);
+    let dir = repository(&[(FOO, proto)]);
     let dir = dir.path();
     let before = pool(dir);
 
@@ -248,13 +248,13 @@ extend google.protobuf.FieldOptions {
 
 /// A tree of two packages in v3, of which one depends on the other.
 fn two_packages() -> tempfile::TempDir {
-    let foo = "syntax = \"proto3\";\n\npackage acme.blah.v3;\n\nimport \"udpa/annotations/migrate.proto\";\n\nmessage Foo {\n  \
+    let proto = "syntax = \"proto3\";\n\npackage acme.blah.v3;\n\nimport \"udpa/annotations/migrate.proto\";\n\nmessage Foo {\n  \
                string name = 1;\n  int32 limit = 2;\n  string card = 3;\n  string cash = 4;\n  string note = 5;\n}\n";
     let gate = "syntax = \"proto3\";\n\npackage acme.gate.v3;\n\nimport \"acme/blah/v3/foo.proto\";\n\nmessage Gate {\n  \
                 string name = 1;\n  acme.blah.v3.Foo foo = 2;\n}\n";
     let annotations = "udpa/annotations/migrate.proto";
     repository(&[
-        (FOO, foo),
+        (FOO, proto),
         ("acme/gate/v3/gate.proto", gate),
         (annotations, MIGRATE),
     ])
@@ -329,8 +329,8 @@ async fn v61_refactored_api_is_served_in_both_majors() {
     let mut v3 = Client::new(&server, "v3", v3_gate, None, &now);
     let mut v4 = Client::new(&server, "v4", v4_gate, None, &now);
     let foo_of = |gate: &DynamicMessage| {
-        let foo = gate.get_field_by_name("foo").expect("a field");
-        foo.as_message().expect("a message").clone()
+        let inner = gate.get_field_by_name("foo").expect("a field");
+        inner.as_message().expect("a message").clone()
     };
     let (old, new) = (foo_of(&v3.next().await), foo_of(&v4.next().await));
     assert_eq!(
@@ -348,10 +348,10 @@ async fn v61_refactored_api_is_served_in_both_majors() {
         &*any.value,
     );
     let gate = changed.as_mut().expect("decoded");
-    let foo = gate.get_field_by_name_mut("foo").expect("a field");
-    let foo = foo.as_message_mut().expect("a message");
-    foo.set_field_by_name("per_second", Value::I32(9));
-    foo.set_field_by_name("cash", Value::String("y".into()));
+    let inner = gate.get_field_by_name_mut("foo").expect("a field");
+    let inner = inner.as_message_mut().expect("a message");
+    inner.set_field_by_name("per_second", Value::I32(9));
+    inner.set_field_by_name("cash", Value::String("y".into()));
     cache.apply(ChangeSet::default().put(Resource::new(
         of(v4_gate),
         "gold",
