@@ -2,6 +2,7 @@
 
 use oxds_client::lifecycle::{FieldChecks, UnknownFields};
 use oxds_core::resource::ResourceCheck;
+use oxds_types::descriptor;
 use oxds_types::lifecycle::{Clock, Policy};
 
 use super::runtime_keys::RuntimeKeys;
@@ -23,6 +24,8 @@ pub(crate) struct DynamicFieldArgs {
 /// Returns a check that only warns: of deprecated, unfinished and unknown fields. It is for commands that show what a control plane
 /// serves, or that stand for a client without checks.
 pub(crate) fn warnings() -> ResourceCheck {
+    // Decoded here, and not while the first resource is waited for: a call has a deadline.
+    descriptor::pool();
     let checks = FieldChecks::new(UnknownFields::Warn);
     checks.set_policy(Policy::undecided());
     checks.resource_check()

@@ -223,7 +223,7 @@ fn v44_call_warns_of_deprecated_fields_on_stderr() {
     let text = text.replace("lb_policy:", "http2_protocol_options: {}\nlb_policy:");
     std::fs::write(file, text).expect("written");
     let running = RunningShop::start(&shop);
-    let ran = running.call(&["xds:///checkout", METHOD, "-n", "5"]);
+    let ran = running.call(&["xds:///checkout", METHOD, "-n", "5", "--timeout", "20s"]);
     ran.expect(0, &[]);
     let warning = "deprecated field envoy.config.cluster.v3.Cluster.http2_protocol_options";
     assert_eq!(ran.stderr.matches(warning).count(), 1, "{ran:#?}");
