@@ -43,7 +43,6 @@ pub(super) async fn run(
         match filter {
             FilterConfig::Fault(config) => inject(config, request.headers()).await?,
             FilterConfig::Custom(custom) => run_added(custom, request).await?,
-            FilterConfig::Session(_) => {}
         }
     }
     Ok(())

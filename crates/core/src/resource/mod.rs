@@ -38,9 +38,7 @@ pub use check::ResourceCheck;
 pub use cluster::{Cluster, LrsServer};
 pub use discovery::{Discovery, DnsTarget};
 pub use extension::{ExtensionConfig, ExtensionValue, Extensions, ParsedExtension};
-pub use filter::{
-    CustomFilter, FilterConfig, FilterOverride, FilterOverrides, HttpFilter, SessionConfig,
-};
+pub use filter::{CustomFilter, FilterConfig, FilterOverride, FilterOverrides, HttpFilter};
 pub use invalid::Invalid;
 pub use listener::{ApiListener, Listener, RouteSource};
 pub use metrics::MetricSelection;

@@ -9,10 +9,8 @@ use envoy_types::pb::envoy::extensions::filters::common::fault::v3::{
 use envoy_types::pb::envoy::extensions::filters::http::fault::v3::{
     FaultAbort as AbortProto, HttpFault, fault_abort::ErrorType,
 };
-use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::StatefulSession;
 use envoy_types::pb::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
 
-use super::session::SessionConfig;
 use crate::lb::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare};
 use crate::resource::Invalid;
 use crate::resource::convert::duration;
@@ -20,15 +18,12 @@ use crate::resource::extension::{ExtensionConfig, Extensions, ParsedExtension};
 use crate::resource::invalid::Within;
 
 pub(super) const FAULT: &str = "envoy.extensions.filters.http.fault.v3.HTTPFault";
-const SESSION: &str = "envoy.extensions.filters.http.stateful_session.v3.StatefulSession";
 
 /// Configuration of an HTTP filter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FilterConfig {
     /// Fault injection (gRFC A33).
     Fault(Arc<FaultConfig>),
-    /// Stateful session (gRFC A55); without a configuration the filter does nothing.
-    Session(Option<Arc<SessionConfig>>),
     /// A filter that the program has added.
     Custom(CustomFilter),
 }
@@ -82,10 +77,6 @@ impl FilterConfig {
     ) -> Result<Option<Self>, Invalid> {
         match &*config.type_name {
             FAULT => Ok(Some(fault(config)?)),
-            SESSION => {
-                let session = SessionConfig::from_proto(&config.decode::<StatefulSession>()?)?;
-                Ok(Some(Self::Session(session.map(Arc::new))))
-            }
             _ => custom(config, extensions),
         }
     }

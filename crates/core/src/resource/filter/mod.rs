@@ -7,7 +7,6 @@
 
 mod config;
 mod overrides;
-mod session;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,7 +22,6 @@ use super::invalid::Within;
 pub use config::{CustomFilter, FilterConfig};
 pub(super) use overrides::OverrideRules;
 pub use overrides::{FilterOverride, FilterOverrides};
-pub use session::SessionConfig;
 
 const ROUTER: &str = "envoy.extensions.filters.http.router.v3.Router";
 const FIELD: &str = "http_filters";

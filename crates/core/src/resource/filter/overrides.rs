@@ -4,14 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::route::v3::FilterConfig as FilterConfigProto;
-use envoy_types::pb::envoy::extensions::filters::http::stateful_session::v3::{
-    StatefulSessionPerRoute, stateful_session_per_route::Override,
-};
 use envoy_types::pb::google::protobuf::Any;
 use prost::Message;
 
 use super::config::{FAULT, FilterConfig, custom, fault};
-use super::session::SessionConfig;
 use crate::resource::Invalid;
 use crate::resource::convert::message;
 use crate::resource::extension::{ExtensionConfig, Extensions};
@@ -19,7 +15,6 @@ use crate::resource::invalid::Within;
 
 const FIELD: &str = "typed_per_filter_config";
 const FILTER_CONFIG: &str = "envoy.config.route.v3.FilterConfig";
-const SESSION: &str = "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute";
 
 /// Configurations that replace those of a listener's filters, by name of the filter. Names without a filter have no effect.
 pub type FilterOverrides = BTreeMap<Arc<str>, FilterOverride>;
@@ -92,26 +87,7 @@ fn config_of(any: &Any, extensions: &Extensions) -> Result<Option<FilterOverride
     let config = ExtensionConfig::from_any(any)?;
     let found = match &*config.type_name {
         FAULT => Some(fault(&config)?),
-        SESSION => return session(&config).map(Some),
         _ => custom(&config, extensions)?,
     };
     Ok(found.map(FilterOverride::Config))
-}
-
-/// Reads the session of a route (gRFC A60).
-fn session(config: &ExtensionConfig) -> Result<FilterOverride, Invalid> {
-    let proto: StatefulSessionPerRoute = config.decode()?;
-    match &proto.r#override {
-        Some(Override::Disabled(true)) => Ok(FilterOverride::Disabled),
-        Some(Override::StatefulSession(session)) => {
-            let session = SessionConfig::from_proto(session).within("stateful_session")?;
-            Ok(FilterOverride::Config(FilterConfig::Session(
-                session.map(Arc::new),
-            )))
-        }
-        // As in gRPC: without a session, the route has none.
-        Some(Override::Disabled(false)) | None => {
-            Ok(FilterOverride::Config(FilterConfig::Session(None)))
-        }
-    }
 }
