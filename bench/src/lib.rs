@@ -6,8 +6,11 @@
 //!
 //! | scenario | module |
 //! |---|---|
-//! | R-1, R-2, R-9 … R-11: cost and latency of RPCs | `rpc` |
+//! | R-1, R-2, R-9 … R-12: cost and latency of RPCs | `rpc` |
+//! | R-3, R-4: a cluster of many endpoints | `endpoints` |
 //! | R-5 … R-7: start-up, a control plane that dies, memory of a client | `control` |
+//! | R-8: picks of each policy | `picks` |
+//! | S-R1 … S-R3: TLS between services | `secured` |
 //! | P-1 … P-13: changes pushed to clients | `push` |
 //! | F-1: time until a folder of YAML is served | `load` |
 //! | F-2: time from a saved file to the client | `follow` |
@@ -16,9 +19,12 @@
 
 mod api;
 mod control;
+mod endpoints;
 mod follow;
+mod keys;
 mod load;
 mod memory;
+mod picks;
 mod plan;
 mod play;
 mod program;
@@ -26,6 +32,7 @@ mod push;
 mod report;
 mod roles;
 mod rpc;
+mod secured;
 mod serve;
 mod translate;
 
@@ -63,10 +70,14 @@ pub fn main(live_heap: LiveHeap) -> ExitCode {
 type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
 
 const SCENARIOS: &[(&[&str], Scenario)] = &[
-    (&["R-1", "R-2", "R-9", "R-10", "R-11"], rpc::run),
+    (&["R-1", "R-2", "R-9", "R-10", "R-11", "R-12"], rpc::run),
+    (&["R-3"], endpoints::change),
+    (&["R-4"], endpoints::held),
     (&["R-5"], control::startup),
     (&["R-6"], control::failover),
     (&["R-7"], control::held),
+    (&["R-8"], picks::run),
+    (&["S-R1", "S-R2", "S-R3"], secured::run),
     (&["P-1"], push::change::run),
     (&["P-2", "P-3", "P-4"], push::fan_out::run),
     (&["P-5"], push::full_state::run),

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::Plan;
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Role};
+use crate::roles::{Part, Processors, Role};
 
 /// Result of one process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -52,7 +52,8 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         };
         let parse: Took = Part::start_measuring(&parse)?.finish()?;
         let theirs = format!("-load={}", folder.path().display());
-        let theirs: Took = Part::start_program_measuring(&peer, &[theirs])?.finish()?;
+        let theirs: Took =
+            Part::start_program_measuring(&peer, Processors::Both, &[theirs])?.finish()?;
         let all = [&load, &unchecked, &parse, &theirs];
         if all.iter().any(|took| took.resources != resources) {
             return Err(format!("{all:?} of {resources}"));

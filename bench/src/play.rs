@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::roles::Role;
-use crate::{LiveHeap, api, control, load, push, rpc, serve};
+use crate::{LiveHeap, api, control, endpoints, load, picks, push, rpc, secured, serve};
 
 /// Runs the role that this JSON describes, in this process.
 pub(crate) fn play(json: &str, live_heap: LiveHeap) -> ExitCode {
@@ -26,13 +26,29 @@ pub(crate) fn play(json: &str, live_heap: LiveHeap) -> ExitCode {
 }
 
 fn run(role: Role, live_heap: LiveHeap) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| error.to_string())?;
+    let runtime = match role {
+        Role::Client { threads, .. } if threads > 1 => {
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(threads).enable_all().build()
+        }
+        _ => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build(),
+    };
+    let runtime = runtime.map_err(|error| error.to_string())?;
     match role {
         Role::Backend => runtime.block_on(serve::backend()),
         Role::ControlPlane { folder } => runtime.block_on(serve::control_plane(&folder)),
+        Role::Endpoints {
+            folder,
+            count,
+            layout,
+            first,
+            changed,
+        } => {
+            let ports = endpoints::Ports { first, changed };
+            runtime.block_on(endpoints::serve(&folder, count, layout, ports))
+        }
         Role::Push {
             holding,
             count,
@@ -57,24 +73,35 @@ fn run(role: Role, live_heap: LiveHeap) -> Result<(), String> {
             holding,
             control_plane,
         } => runtime.block_on(control::held::play(holding, &control_plane)),
+        Role::Picks {
+            policy,
+            endpoints,
+            picks,
+        } => result(&picks::measure(policy, endpoints, picks)?),
         Role::Client {
             variant,
             traffic,
+            threads: _,
             millis,
             control_plane,
             backends,
+            keys,
         } => {
             println!("ready");
             let length = Duration::from_millis(millis);
-            let measured = runtime.block_on(rpc::client::measure(
-                variant,
-                &control_plane,
-                &backends,
-                traffic,
-                length,
-            ))?;
-            result(&measured)
+            let peers = rpc::client::Peers {
+                control_plane: &control_plane,
+                backends: &backends,
+                keys: keys.as_deref(),
+            };
+            let measured = rpc::client::measure(variant, &peers, traffic, length);
+            result(&runtime.block_on(measured)?)
         }
+        Role::Secured {
+            server,
+            control_plane,
+            keys,
+        } => runtime.block_on(secured::serve(server, &control_plane, &keys)),
     }
 }
 

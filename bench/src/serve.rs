@@ -17,11 +17,16 @@ pub(crate) const ANY_PORT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 pub(crate) async fn backend() -> Result<(), String> {
-    let backend = EchoBackend::start()
-        .await
-        .map_err(|error| error.to_string())?;
-    println!("{}", backend.address());
-    obey(move |_| Some(backend.calls().to_string())).await;
+    let everywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let backend = EchoBackend::start_on(everywhere).await;
+    let backend = backend.map_err(|error| error.to_string())?;
+    let port = backend.address().port();
+    println!("{}", SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let count = move |line: &str| match line {
+        "accepted" => backend.accepted(),
+        _ => backend.calls(),
+    };
+    obey(move |line| Some(count(line).to_string())).await;
     Ok(())
 }
 

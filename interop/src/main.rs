@@ -20,6 +20,7 @@ mod fallible;
 mod http;
 mod peers;
 mod process;
+mod raw;
 mod scenarios;
 mod wait;
 mod wire;

@@ -16,6 +16,7 @@ use crate::wait::until;
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
+    log: PathBuf,
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,
 }
@@ -64,6 +65,7 @@ impl Process {
         }
         Ok(Self {
             name: name.to_owned(),
+            log: path,
             child,
             lines,
         })
@@ -106,6 +108,18 @@ impl Process {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let rests = lines.iter().filter_map(|line| line.strip_prefix(prefix));
         rests.map(str::to_owned).collect()
+    }
+
+    /// Waits until its log, of both streams, has a line with all these texts.
+    pub(crate) async fn logs(&self, texts: &[&str], limit: Duration) -> Fallible {
+        let what = format!("{}: a log line with {texts:?}", self.name);
+        until(&what, limit, async || {
+            let log = String::from_utf8_lossy(&std::fs::read(&self.log)?).into_owned();
+            let mut lines = log.lines();
+            let found = lines.any(|line| texts.iter().all(|text| line.contains(text)));
+            Ok(found.then_some(()))
+        })
+        .await
     }
 
     /// Returns an error if the process has ended by itself.

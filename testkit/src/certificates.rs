@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData as _,
+    RevokedCertParams, SanType, SerialNumber,
 };
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -25,6 +27,8 @@ pub struct Issued {
     pub certificate: String,
     /// The private key, in PEM.
     pub key: String,
+    /// The serial number, by which an authority revokes it.
+    pub serial: Vec<u8>,
 }
 
 /// Paths of a certificate and its key.
@@ -55,12 +59,16 @@ impl Authority {
     /// # Errors
     /// When a certificate cannot contain a name.
     pub fn issue(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
-        self.sign(&parameters(names)?)
+        self.sign(parameters(names)?)
     }
 
-    fn sign(&self, params: &CertificateParams) -> Result<Issued, rcgen::Error> {
+    fn sign(&self, mut params: CertificateParams) -> Result<Issued, rcgen::Error> {
         let key = KeyPair::generate()?;
+        // Part of the new key is as unique as the key, and the leading 1 makes it a positive number without leading zeros.
+        let serial: Vec<u8> = [1].into_iter().chain(tail(&key)).collect();
+        params.serial_number = Some(SerialNumber::from_slice(&serial));
         Ok(Issued {
+            serial,
             certificate: params.signed_by(&key, &self.0)?.pem(),
             key: key.serialize_pem(),
         })
@@ -74,7 +82,40 @@ impl Authority {
         let mut params = parameters(names)?;
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
         params.not_after = rcgen::date_time_ymd(2002, 1, 1);
-        self.sign(&params)
+        self.sign(params)
+    }
+
+    /// Issues a certificate that will be valid in the future.
+    ///
+    /// # Errors
+    /// When a certificate cannot contain a name.
+    pub fn issue_future(&self, names: &[&str]) -> Result<Issued, rcgen::Error> {
+        let mut params = parameters(names)?;
+        params.not_before = rcgen::date_time_ymd(2100, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2101, 1, 1);
+        self.sign(params)
+    }
+
+    /// Returns a revocation list with these certificates, in PEM. It is valid until the beginning of a year.
+    ///
+    /// # Errors
+    /// When the list cannot be signed.
+    pub fn revocation_list(&self, revoked: &[&Issued], until: i32) -> Result<String, rcgen::Error> {
+        let revoked = revoked.iter().map(|issued| RevokedCertParams {
+            serial_number: SerialNumber::from_slice(&issued.serial),
+            revocation_time: rcgen::date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        });
+        let list = CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2020, 1, 1),
+            next_update: rcgen::date_time_ymd(until, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: revoked.collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0)?.pem()
     }
 
     /// The authority's own certificate, in PEM.
@@ -136,6 +177,30 @@ impl Issued {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
+    /// Returns an acceptor as [`acceptor`](Self::acceptor), which requires a client certificate of one of these
+    /// authorities.
+    ///
+    /// # Errors
+    /// When certificate and key do not match.
+    pub fn mutual_acceptor(
+        &self,
+        clients: &[&Authority],
+        protocols: &[&str],
+    ) -> Result<TlsAcceptor, rustls::Error> {
+        let mut roots = RootCertStore::empty();
+        for authority in clients {
+            roots.add(authority.0.der().clone())?;
+        }
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build();
+        let verifier = verifier.map_err(|error| rustls::Error::General(error.to_string()))?;
+        let (chain, key) = self.der()?;
+        let mut config = ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = alpn(protocols);
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
     fn der(&self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), rustls::Error> {
         let unreadable = |error| rustls::Error::General(format!("PEM: {error}"));
         let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes());
@@ -169,6 +234,12 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     std::fs::write(&new, text)?;
     std::fs::rename(new, path)
+}
+
+fn tail(key: &KeyPair) -> impl Iterator<Item = u8> {
+    let bytes = key.der_bytes();
+    let tail = bytes[bytes.len().saturating_sub(15)..].to_vec();
+    tail.into_iter()
 }
 
 fn alpn(protocols: &[&str]) -> Vec<Vec<u8>> {

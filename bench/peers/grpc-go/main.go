@@ -3,6 +3,15 @@
 // It prints "ready", and answers the line "status" as bench/src/control/calls.rs describes.
 //
 //	grpc-go RATE BOOTSTRAP
+//
+// It also measures picks of a policy: see pick.go.
+//
+//	grpc-go pick POLICY ENDPOINTS PICKS
+//
+// And it is a server and a client over mTLS: see secured.go.
+//
+//	grpc-go secured-server KEYS
+//	grpc-go secured-client KEYS CALLERS MILLISECONDS ADDRESS...
 package main
 
 import (
@@ -37,8 +46,20 @@ func (raw) Unmarshal(data []byte, v any) error {
 func (raw) Name() string { return "proto" }
 
 func main() {
+	if len(os.Args) == 5 && os.Args[1] == "pick" {
+		pick(os.Args[2], os.Args[3], os.Args[4])
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == "secured-server" {
+		securedServer(os.Args[2])
+		return
+	}
+	if len(os.Args) > 5 && os.Args[1] == "secured-client" {
+		securedClient(os.Args[2], os.Args[3], os.Args[4], os.Args[5:])
+		return
+	}
 	if len(os.Args) != 3 {
-		log.Fatal("usage: grpc-go RATE BOOTSTRAP")
+		log.Fatal("usage: see the comment at the top of main.go")
 	}
 	rate, err := strconv.Atoi(os.Args[1])
 	if err != nil {

@@ -32,7 +32,7 @@ const DEADLINE: Duration = Duration::from_secs(15);
 
 /// A client under comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Client {
+pub(crate) enum Client {
     Oxds,
     TonicXds,
     GrpcGo,
@@ -40,14 +40,14 @@ pub(super) enum Client {
 
 /// Results of a client so far.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Status {
-    pub(super) first: Duration,
-    pub(super) done: u64,
-    pub(super) failed: u64,
+pub(crate) struct Status {
+    pub(crate) first: Duration,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
 }
 
 impl Client {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oxds => "oxds",
             Self::TonicXds => "tonic-xds",
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Starts it with control planes in order of priority.
-    pub(super) fn start(self, control_planes: &[&str], rate: u32) -> Result<Part, String> {
+    pub(crate) fn start(self, control_planes: &[&str], rate: u32) -> Result<Part, String> {
         // tonic-xds takes a URL where gRPC's bootstrap has a target.
         let scheme = if self == Self::TonicXds {
             "http://"
@@ -90,7 +90,7 @@ impl Client {
 }
 
 /// Requests its results.
-pub(super) fn status(client: &mut Part) -> Result<Status, String> {
+pub(crate) fn status(client: &mut Part) -> Result<Status, String> {
     client.tell("status")?;
     let line = client.answer()?;
     let numbers: Result<Vec<u64>, _> = line.split_whitespace().map(str::parse).collect();
@@ -105,7 +105,7 @@ pub(super) fn status(client: &mut Part) -> Result<Status, String> {
 }
 
 /// Waits until it has made this many calls; `None` if it has not within `timeout`.
-pub(super) fn until(
+pub(crate) fn until(
     client: &mut Part,
     done: u64,
     timeout: Duration,

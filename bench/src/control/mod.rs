@@ -4,7 +4,7 @@ pub(crate) mod calls;
 mod failover;
 pub(crate) mod held;
 mod proxy;
-mod resources;
+pub(crate) mod resources;
 mod startup;
 
 pub(crate) use failover::run as failover;

@@ -1,7 +1,18 @@
 //! Resources of the scenarios as YAML.
 
+/// Name of [`EDS_CLUSTER`].
+pub(crate) const EDS_CLUSTER_NAME: &str = "c0";
+
+/// The first cluster, without its endpoints.
+pub(crate) const EDS_CLUSTER: &str = "---
+\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
+name: c0
+type: EDS
+eds_cluster_config: { eds_config: { ads: {} } }
+";
+
 /// Clusters, each with its endpoints, all in one place.
-pub(super) fn cluster(name: &str, backend: &str) -> String {
+pub(crate) fn cluster(name: &str, backend: &str) -> String {
     let (host, port) = backend.rsplit_once(':').unwrap_or((backend, "0"));
     format!(
         "---
@@ -22,7 +33,7 @@ endpoints:
 }
 
 /// The listener `bench`, whose routes come by ADS.
-pub(super) fn listener(routes: &str) -> String {
+pub(crate) fn listener(routes: &str) -> String {
     format!(
         "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
 name: bench
@@ -39,7 +50,7 @@ api_listener:
 }
 
 /// Routes everything to the first cluster, and uncalled paths to the others.
-pub(super) fn routes(clusters: usize) -> String {
+pub(crate) fn routes(clusters: usize) -> String {
     let mut yaml = "---
 \"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
 name: routes

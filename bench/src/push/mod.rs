@@ -27,7 +27,6 @@ pub(crate) mod full_state;
 pub(crate) mod groups;
 mod holding;
 pub(crate) mod idle;
-mod keys;
 mod metrics;
 pub(crate) mod poison;
 mod probe;

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::holding::Holding;
-use super::keys::Keys;
 use super::metrics::Counts;
 use super::swarm::{Manner, Swarm};
+use crate::keys::Keys;
 use crate::memory::Footprint;
 use crate::program::program;
 use crate::roles::{Part, Role};

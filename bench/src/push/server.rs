@@ -29,8 +29,8 @@ use oxds_types::{Glob, ResourceType};
 use prost::Message as _;
 
 use super::holding::{self, Holding};
-use super::keys;
 use crate::LiveHeap;
+use crate::keys;
 use crate::serve::{ANY_PORT, obey};
 
 /// Serves until the parent ends. Its hello has the addresses of the gRPC port and the HTTP port.

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
@@ -44,12 +45,13 @@ impl Part {
         Self::spawn(program, Processors::Alone, arguments)?.greeted()
     }
 
-    /// Starts a peer's program that prints only its result.
+    /// Starts a peer's program that prints only its result, on these processors.
     pub(crate) fn start_program_measuring(
         program: &Path,
+        processors: Processors,
         arguments: &[String],
     ) -> Result<Self, String> {
-        Self::spawn(program, Processors::Both, arguments)
+        Self::spawn(program, processors, arguments)
     }
 
     fn greeted(mut self) -> Result<Self, String> {
@@ -115,6 +117,26 @@ impl Part {
     /// Makes the resident memory the peak.
     pub(crate) fn forget_peak(&self) -> Result<(), String> {
         memory::forget_peak(self.child.id())
+    }
+
+    /// CPU time of the threads of the part's process, as the kernel counts it: for programs that do not report it.
+    pub(crate) fn cpu(&self) -> Result<Duration, String> {
+        let threads = format!("/proc/{}/task", self.child.id());
+        let failed = |error: std::io::Error| format!("{threads}: {error}");
+        let mut nanos = 0;
+        for thread in std::fs::read_dir(&threads).map_err(failed)? {
+            let path = thread.map_err(failed)?.path().join("schedstat");
+            // A thread that ended meanwhile had nothing to do with the measured work.
+            let Ok(times) = std::fs::read_to_string(&path) else {
+                continue;
+            };
+            let on_cpu = times
+                .split(' ')
+                .next()
+                .and_then(|text| text.parse::<u64>().ok());
+            nanos += on_cpu.ok_or_else(|| format!("{}: {times}", path.display()))?;
+        }
+        Ok(Duration::from_nanos(nanos))
     }
 
     /// User and system time that the part has used, in microseconds.

@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::processors::Processors;
+use crate::endpoints::Layout;
+use crate::picks::Picked;
 use crate::push::Holding;
 use crate::rpc::{Traffic, Variant};
+use crate::secured::SecuredServer;
 
 /// Measured works of `oxds api`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +23,18 @@ pub(crate) enum ApiWork {
 /// One part, with what it needs to know.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
-    /// An echo backend on a port that the system chooses.
+    /// An echo backend on a port that the system chooses, of all loopback addresses.
     Backend,
+    /// A control plane over a folder, with a generated cluster of this many endpoints.
+    Endpoints {
+        folder: PathBuf,
+        count: usize,
+        layout: Layout,
+        /// Port of the backend of all endpoints.
+        first: u16,
+        /// Port of the backend of those that have changed.
+        changed: u16,
+    },
     /// An `oxds-server` over a folder.
     ControlPlane { folder: PathBuf },
     /// An `oxds-server` with generated resources, which lines on its standard input change.
@@ -43,7 +56,7 @@ pub(crate) enum Role {
     Parse { folder: PathBuf },
     /// Does one of the works of `oxds api` on the repository in a folder.
     Api { folder: PathBuf, work: ApiWork },
-    /// A client that calls at a rate.
+    /// A client that calls at a rate.
     Calls {
         variant: Variant,
         rate: u32,
@@ -54,23 +67,41 @@ pub(crate) enum Role {
         holding: Holding,
         control_plane: String,
     },
-    /// A client that measures one variant of.
+    /// Picks in a loop, without connections.
+    Picks {
+        policy: Picked,
+        endpoints: usize,
+        picks: u32,
+    },
+    /// A client that measures one variant of, S-R2 and S-R3.
     Client {
         variant: Variant,
         traffic: Traffic,
+        /// Threads of the runtime; more than one share both processors.
+        threads: usize,
         millis: u64,
         control_plane: String,
         backends: Vec<String>,
+        /// Calls over mTLS with the keys of this folder.
+        keys: Option<PathBuf>,
+    },
+    /// An echo server over mTLS with the keys of this folder (S-R1 to S-R3).
+    Secured {
+        server: SecuredServer,
+        control_plane: String,
+        keys: PathBuf,
     },
 }
 
 impl Role {
-    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
+    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
     /// them, and their backends the other one.
     pub(super) fn processors(&self) -> Processors {
         match self {
-            Role::Client { .. } => Processors::Beside,
-            Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => Processors::Both,
+            Role::Client { threads: 1, .. } => Processors::Beside,
+            Role::Client { .. } | Role::Load { .. } | Role::Parse { .. } | Role::Api { .. } => {
+                Processors::Both
+            }
             _ => Processors::Alone,
         }
     }

@@ -1,5 +1,6 @@
 //! The measured process: RPCs through one variant, for a fixed time.
 
+use std::path::Path;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,9 @@ use tonic::client::Grpc;
 use super::bare_h2::H2RoundRobin;
 use super::bytes_codec::BytesCodec;
 use super::callee::Callee;
-use super::variant::{HyperRoundRobin, balance_list, oxds, tonic_xds};
+use super::variant::{
+    HyperRoundRobin, balance_list, balance_list_secured, oxds, oxds_secured, tonic_xds,
+};
 use super::{Traffic, Variant};
 use crate::report::percentile_micros;
 
@@ -32,16 +35,40 @@ pub(crate) struct Measured {
     /// RPCs, or messages of streams.
     pub(crate) rpcs_per_second: f64,
     pub(crate) p50_micros: f64,
+    /// All calls, those that were not timed included.
+    pub(crate) calls: usize,
+}
+
+/// Peers of a client.
+#[derive(Debug)]
+pub(crate) struct Peers<'a> {
+    pub(crate) control_plane: &'a str,
+    pub(crate) backends: &'a [String],
+    /// The folder of the keys, if the backends are called over TLS.
+    pub(crate) keys: Option<&'a Path>,
 }
 
 /// Calls through `variant` for `length`.
 pub(crate) async fn measure(
     variant: Variant,
-    control_plane: &str,
-    backends: &[String],
+    peers: &Peers<'_>,
     traffic: Traffic,
     length: Duration,
 ) -> Result<Measured, String> {
+    let Peers {
+        control_plane,
+        backends,
+        keys,
+    } = *peers;
+    if let Some(keys) = keys {
+        return match variant {
+            Variant::Oxds => drive(oxds_secured(control_plane, keys)?, traffic, length).await,
+            Variant::BalanceList => {
+                drive(balance_list_secured(backends, keys)?, traffic, length).await
+            }
+            _ => Err(format!("{} is not measured over TLS", variant.name())),
+        };
+    }
     match variant {
         Variant::Oxds => drive(oxds(control_plane)?, traffic, length).await,
         Variant::TonicXds => drive(tonic_xds(control_plane)?, traffic, length).await,
@@ -60,7 +87,7 @@ async fn drive<S: Callee>(
     let message = Bytes::from(vec![7; traffic.bytes()]);
     // Discovery, connecting and warming up are not timed.
     discover(&service).await?;
-    callers(&service, traffic, &message, length / 5).await?;
+    let warm_up = callers(&service, traffic, &message, length / 5).await?;
     let (cpu, wall) = (ProcessTime::now(), Instant::now());
     let mut latencies = callers(&service, traffic, &message, length).await?;
     let (cpu, wall) = (cpu.elapsed(), wall.elapsed());
@@ -70,6 +97,7 @@ async fn drive<S: Callee>(
         cpu_micros_per_rpc: cpu.as_secs_f64() * 1e6 / rpcs,
         rpcs_per_second: rpcs / wall.as_secs_f64(),
         p50_micros: percentile_micros(&latencies, 0.5),
+        calls: 1 + warm_up.len() + latencies.len(),
     })
 }
 

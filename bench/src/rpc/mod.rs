@@ -1,5 +1,5 @@
-//! R-1, R-2 and R-9 to R-11: cost of an RPC over four backends: small unary calls, 4 MiB messages, also 20 ms away, and
-//! 1,000 streams.
+//! R-1, R-2 and R-9 to R-12: cost of an RPC over four backends: small unary calls, 4 MiB messages, also 20 ms away,
+//! 1,000 streams, and 16 threads.
 //!
 //! Every variant drives the same `tonic::client::Grpc` with the same codec and the same backends, in a process of its
 //! own, so that only the channel below it differs: oxds, tonic-xds, tonic's `Channel::balance_list`, and bare round
@@ -48,21 +48,32 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             false => addresses.clone(),
         };
         let folder =
-            service_folder(&backends).map_err(|error| format!("service folder: {error}"))?;
+            service_folder(&backends, "").map_err(|error| format!("service folder: {error}"))?;
         let control = Part::start(&Role::ControlPlane {
             folder: folder.path().to_owned(),
         })?;
-        let measure = |variant| {
+        let measure = |variant, threads| {
             Part::start(&Role::Client {
                 variant,
                 traffic: scenario.traffic,
+                threads,
                 millis: length.as_millis() as u64,
                 control_plane: control.hello().to_owned(),
                 backends: backends.clone(),
+                keys: None,
             })?
             .finish::<Measured>()
         };
-        compare(scenario, rounds, &measure, table)?;
+        match scenario.threads {
+            1 => compare(scenario, rounds, &|variant| measure(variant, 1), table)?,
+            threads => scale(
+                scenario,
+                rounds,
+                &|of| measure(Variant::Oxds, of),
+                threads,
+                table,
+            )?,
+        }
     }
     Ok(())
 }
@@ -73,6 +84,8 @@ struct Scenario {
     traffic: Traffic,
     /// Whether the backends are 20 ms away.
     far: bool,
+    /// Threads of the client. With more than one, it is compared with itself on one thread.
+    threads: usize,
     rows: &'static [Figure],
 }
 
@@ -104,6 +117,7 @@ const SCENARIOS: &[Scenario] = &[
             bytes: 100,
         },
         far: false,
+        threads: 1,
         rows: &[
             Figure {
                 what: "CPU per RPC, 32 in flight (us)",
@@ -128,6 +142,7 @@ const SCENARIOS: &[Scenario] = &[
             bytes: 100,
         },
         far: false,
+        threads: 1,
         rows: &[Figure {
             what: "median latency, 1 in flight (us)",
             of: p50,
@@ -145,6 +160,7 @@ const SCENARIOS: &[Scenario] = &[
             bytes: 4 << 20,
         },
         far: false,
+        threads: 1,
         rows: &[
             Figure {
                 what: "wall time per echoed 4 MiB message (us)",
@@ -165,6 +181,7 @@ const SCENARIOS: &[Scenario] = &[
             bytes: 1 << 10,
         },
         far: false,
+        threads: 1,
         rows: &[
             Figure {
                 what: "wall time per message, 1,000 streams (us)",
@@ -185,10 +202,25 @@ const SCENARIOS: &[Scenario] = &[
             bytes: 4 << 20,
         },
         far: true,
+        threads: 1,
         rows: &[Figure {
             what: "median time of a 4 MiB echo, 20 ms away (us)",
             of: p50,
             targets: &[(Variant::Hyper, 1.0)],
+        }],
+    },
+    Scenario {
+        id: "R-12",
+        traffic: Traffic::Unary {
+            in_flight: 32,
+            bytes: 100,
+        },
+        far: false,
+        threads: 16,
+        rows: &[Figure {
+            what: "CPU per RPC, 32 in flight, 16 threads (us)",
+            of: cpu,
+            targets: &[(Variant::Oxds, 1.3)],
         }],
     },
 ];
@@ -224,8 +256,38 @@ fn compare(
     Ok(())
 }
 
-/// The service as a folder of YAML: one listener, one cluster, every backend in one locality.
-fn service_folder(backends: &[String]) -> std::io::Result<tempfile::TempDir> {
+/// Compares many threads, which share all processors, with one.
+fn scale(
+    scenario: &Scenario,
+    rounds: usize,
+    measure: &dyn Fn(usize) -> Result<Measured, String>,
+    threads: usize,
+    table: &mut Table,
+) -> Result<(), String> {
+    let (mut many, mut one) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        many.push(measure(threads)?);
+        one.push(measure(1)?);
+    }
+    for figure in scenario.rows {
+        let middle = |runs: &[Measured]| median(runs.iter().map(figure.of).collect());
+        let target = figure.targets.iter().find(|(of, _)| *of == Variant::Oxds);
+        table.row(&Row {
+            id: scenario.id,
+            what: figure.what,
+            ours: middle(&many),
+            peer: ("oxds, 1 thread", middle(&one)),
+            target: target.map_or(Target::None, |(_, most)| Target::AtMost(*most)),
+        });
+    }
+    Ok(())
+}
+
+/// The service as a folder of YAML: one listener, one cluster with these further fields, every backend in one locality.
+pub(crate) fn service_folder(
+    backends: &[String],
+    cluster: &str,
+) -> std::io::Result<tempfile::TempDir> {
     let endpoints: String = backends
         .iter()
         .filter_map(|address| address.rsplit_once(':'))
@@ -238,7 +300,7 @@ fn service_folder(backends: &[String]) -> std::io::Result<tempfile::TempDir> {
     let folder = tempfile::tempdir()?;
     std::fs::write(
         folder.path().join("bench.yaml"),
-        format!("{SERVICE}{endpoints}"),
+        format!("{SERVICE}{cluster}{ASSIGNMENT}{endpoints}"),
     )?;
     Ok(folder)
 }
@@ -267,7 +329,9 @@ virtual_hosts:
 name: bench
 type: EDS
 eds_cluster_config: { eds_config: { ads: {} } }
----
+"#;
+
+const ASSIGNMENT: &str = r#"---
 "@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
 cluster_name: bench
 endpoints:

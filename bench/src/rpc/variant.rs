@@ -1,5 +1,6 @@
 //! The compared channels, and how each is opened.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -13,6 +14,8 @@ use tokio::net::TcpStream;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
+
+use crate::keys;
 
 /// One of the compared channels; ours comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +59,14 @@ pub(crate) fn oxds(control_plane: &str) -> Result<XdsChannel, String> {
     oxds_by(&bootstrap(control_plane))
 }
 
+/// Opens our channel to a cluster with TLS; the folder has its keys.
+pub(crate) fn oxds_secured(control_plane: &str, keys: &Path) -> Result<XdsChannel, String> {
+    let mut bootstrap: serde_json::Value =
+        serde_json::from_str(&bootstrap(control_plane)).map_err(|error| error.to_string())?;
+    bootstrap["certificate_providers"] = keys::providers(keys, "client");
+    oxds_by(&bootstrap.to_string())
+}
+
 /// The same, with a bootstrap.
 pub(crate) fn oxds_by(bootstrap: &str) -> Result<XdsChannel, String> {
     let bootstrap = Bootstrap::from_json(bootstrap).map_err(|e| e.to_string())?;
@@ -66,7 +77,7 @@ pub(crate) fn oxds_by(bootstrap: &str) -> Result<XdsChannel, String> {
 }
 
 /// A bootstrap that names one insecure control plane.
-fn bootstrap(control_plane: &str) -> String {
+pub(crate) fn bootstrap(control_plane: &str) -> String {
     format!(
         r#"{{"xds_servers":[{{"server_uri":"{control_plane}","channel_creds":[{{"type":"insecure"}}],
             "server_features":["xds_v3"]}}],"node":{{"id":"bench"}}}}"#
@@ -80,6 +91,19 @@ pub(crate) fn balance_list(addresses: &[String]) -> Result<Channel, String> {
         .map(|address| Endpoint::from_shared(format!("http://{address}")))
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())?;
+    Ok(Channel::balance_list(endpoints.into_iter()))
+}
+
+/// Opens a `balance_list` channel over `addresses` with tonic's own TLS; the folder has its keys.
+pub(crate) fn balance_list_secured(addresses: &[String], keys: &Path) -> Result<Channel, String> {
+    let tls = keys::tonic_client(keys)?;
+    let endpoint = |address: &String| {
+        let endpoint = Endpoint::from_shared(format!("https://{address}"))?;
+        endpoint.tls_config(tls.clone())
+    };
+    let endpoints: Result<Vec<_>, tonic::transport::Error> =
+        addresses.iter().map(endpoint).collect();
+    let endpoints = endpoints.map_err(|error| error.to_string())?;
     Ok(Channel::balance_list(endpoints.into_iter()))
 }
 

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use http::uri::Authority;
 use oxds_client::bootstrap::BootstrapError;
 use oxds_client::load::LoadReporter;
+use oxds_client::metrics::Recorder;
 use oxds_client::{Bootstrap, ClientPool, ConfigWatch, Target, TargetError};
 use oxds_core::resolve::Resolution;
+use oxds_core::resource::DnsTarget;
 
 use crate::channel::XdsChannel;
 use crate::driver::{ChannelDriver, XdsConfigSource};
 use crate::memory::{CALL_LIMIT, CHANNEL_LIMIT, RetryMemory};
+use crate::metrics::{ChannelMetrics, MethodFilter};
 use crate::pool::Pool;
 use crate::routing::ChannelShared;
+use crate::security::{ChannelSecurity, XdsCredentials};
 
 /// Builds an [`XdsChannel`]; from [`XdsChannel::builder`].
 #[derive(Clone, Debug)]
@@ -26,6 +30,9 @@ pub struct Builder {
     wait_for_ready: bool,
     retries: bool,
     retry_memory: (usize, usize),
+    credentials: XdsCredentials,
+    recorder: Option<Arc<dyn Recorder>>,
+    recorded_methods: Option<MethodFilter>,
 }
 
 /// Error of [`Builder::build`]. Later errors, such as a control plane that does not respond, are in the
@@ -63,6 +70,9 @@ impl Builder {
             wait_for_ready: false,
             retries: true,
             retry_memory: (CALL_LIMIT, CHANNEL_LIMIT),
+            credentials: XdsCredentials::default(),
+            recorder: None,
+            recorded_methods: None,
         }
     }
 
@@ -76,6 +86,13 @@ impl Builder {
     /// bootstrap is in `GRPC_XDS_BOOTSTRAP` (a path) or `GRPC_XDS_BOOTSTRAP_CONFIG` (JSON).
     pub fn clients(mut self, clients: ClientPool) -> Self {
         self.clients = Some(clients);
+        self
+    }
+
+    /// Sets the credentials of the connections to endpoints. The default is plaintext for clusters without a TLS configuration, and TLS
+    /// for those with one (gRFC A29).
+    pub fn credentials(mut self, credentials: XdsCredentials) -> Self {
+        self.credentials = credentials;
         self
     }
 
@@ -116,20 +133,42 @@ impl Builder {
         self
     }
 
+    /// Records metrics of the channel. The default is the recorder of its [clients](ClientPool::with_recorder); without one,
+    /// nothing is measured. `docs/metrics.md` describes the metrics.
+    pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Decides which methods are recorded by their names (`package.Service/Method`) in `grpc.method`, besides those of generated
+    /// clients. All others are recorded as `other`, because their number may be unlimited (gRFC A66).
+    ///
+    /// Clients that tonic generates declare their methods by a [`GrpcMethod`](tonic::GrpcMethod) in the extensions of the request.
+    /// The default is that no other method is recorded by its name. The filter is called on each RPC of such a method.
+    pub fn method_attribute_filter(
+        mut self,
+        is_recorded: impl Fn(&str) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.recorded_methods = Some(MethodFilter(Arc::new(is_recorded)));
+        self
+    }
+
     /// Builds the channel. It subscribes to its configuration at once, and connects to the endpoints
     /// when it has one. Call it inside a tokio runtime.
     ///
     /// # Errors
     /// [`BuildError`]. An unreachable control plane or backend is not an error here: the status of the
     /// RPCs reports it.
-    pub fn build(self) -> Result<XdsChannel, BuildError> {
+    pub fn build(mut self) -> Result<XdsChannel, BuildError> {
         let target = Target::parse(&self.target)?;
         let clients = match &self.clients {
             Some(clients) => clients.clone(),
             None => ClientPool::from_env()?,
         };
         in_runtime()?;
+        self.recorder = self.recorder.or_else(|| clients.recorder().cloned());
         let configs = ConfigWatch::new(&clients, &target)?;
+        self.clients = Some(clients.clone());
         let channel = self.with_source(configs)?;
         channel.register(clients.channelz());
         Ok(channel)
@@ -149,10 +188,20 @@ impl Builder {
         shared.retry_memory = self
             .retries
             .then(|| RetryMemory::new(per_call, per_channel));
+        let metrics = self.recorder.map(|recorder| {
+            ChannelMetrics::new(recorder, &target.to_string(), self.recorded_methods)
+        });
+        shared.metrics = metrics.map(Arc::new);
         let shared = Arc::new(shared);
         let pool = self.pool.unwrap_or_else(Pool::of_process);
         let loads = source.load_reporter();
-        let driver = ChannelDriver::new(Arc::clone(&shared), pool, loads.clone());
+        let security = ChannelSecurity::new(
+            self.credentials,
+            shared.authority.host(),
+            #[cfg(feature = "tls")]
+            self.clients.as_ref().map(ClientPool::bootstrap),
+        );
+        let driver = ChannelDriver::new(Arc::clone(&shared), pool, security, loads.clone());
         let task = runtime.spawn(driver.run(source));
         Ok(XdsChannel::new(shared, task, loads))
     }
@@ -161,6 +210,10 @@ impl Builder {
 impl XdsConfigSource for ConfigWatch {
     fn next(&mut self) -> impl Future<Output = Resolution> + Send {
         Self::next(self)
+    }
+
+    fn look_up_again(&mut self, host: &DnsTarget) {
+        Self::look_up_again(self, host);
     }
 
     fn load_reporter(&self) -> Option<LoadReporter> {

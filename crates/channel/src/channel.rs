@@ -130,12 +130,12 @@ where
         let (head, body) = request.into_parts();
         // `Body::new` takes a `tonic::body::Body` as it is.
         let body = RequestBody::take(tonic::body::Body::new(body));
-        let request = match body {
+        let mut request = match body {
             Ok(body) => Request::from_parts(head, body),
             Err(status) => return ResponseFuture::new(std::future::ready(status.into_http())),
         };
         let handle = Arc::clone(&self.handle);
-        ResponseFuture::new(async move { call::run(&handle.shared, request).await })
+        ResponseFuture::new(async move { call::run(&handle.shared, &mut request).await })
     }
 }
 

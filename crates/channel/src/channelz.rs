@@ -6,7 +6,6 @@ use std::sync::Arc;
 use oxds_client::channelz::{self, ChannelSnapshot, Id};
 use oxds_core::lb::Connectivity;
 
-use crate::endpoint::EndpointEntry;
 use crate::routing::{ChannelShared, Routing};
 
 impl channelz::ChannelEntry for ChannelShared {
@@ -32,8 +31,8 @@ impl channelz::ChannelEntry for ChannelShared {
         let mut found = BTreeMap::new();
         for cluster in &table.clusters {
             let picker = cluster.picker();
-            let entries = picker.endpoints.iter();
-            for subchannel in entries.flat_map(EndpointEntry::subchannels) {
+            let entries = picker.endpoints.entries();
+            for subchannel in entries.iter().flat_map(|entry| picker.subchannels(entry)) {
                 let subchannel = subchannel as Arc<dyn channelz::SubchannelEntry>;
                 found.insert(subchannel.id(), subchannel);
             }

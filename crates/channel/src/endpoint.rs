@@ -10,12 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
+use http::uri::Authority;
 use oxds_client::load::LocalityLoad;
 use oxds_core::lb::{CallResults, EjectionReason};
 use smallvec::SmallVec;
+use tonic::Status;
 
-use crate::guard::AttemptObserver;
-use crate::subchannel::{Connection, Connections, Subchannel};
+use crate::guard::{AttemptGuard, AttemptObserver};
+use crate::subchannel::{Connection, Connections, RequestSender, Subchannel};
 
 /// The endpoint that served an RPC, with its cluster, locality and priority.
 ///
@@ -32,11 +34,60 @@ pub struct Picked {
     pub priority: usize,
     /// Address and port of the endpoint; the one that is connected, if it has several.
     pub address: SocketAddr,
+    /// Host name of the endpoint, for routes that rewrite the authority; `None` also if it cannot be an authority.
+    pub(crate) authority: Option<Arc<Authority>>,
 }
 
 impl fmt::Display for Picked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (cluster {})", self.address, self.cluster)
+    }
+}
+
+/// Extension of a failed response: the reason why the channel dropped the RPC. Present if the channel was
+/// [built](crate::Builder::report_picks) to report picks. It is also the source of the RPC's status inside the channel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("cluster {cluster}: dropped{}", self.reason())]
+#[non_exhaustive]
+pub struct Dropped {
+    /// Name of the cluster.
+    pub cluster: Arc<str>,
+    /// Category of the assignment's `drop_overloads`; `None` if the limit of concurrent requests was reached (gRFC A32).
+    pub category: Option<Arc<str>>,
+    max_requests: u32,
+}
+
+impl Dropped {
+    /// Describes a drop in a category.
+    pub(crate) fn in_category(cluster: &Arc<str>, category: &Arc<str>) -> Self {
+        Self {
+            cluster: Arc::clone(cluster),
+            category: Some(Arc::clone(category)),
+            max_requests: 0,
+        }
+    }
+
+    /// Describes a drop because this number of requests is in progress.
+    pub(crate) fn at_limit(cluster: &Arc<str>, max_requests: u32) -> Self {
+        Self {
+            cluster: Arc::clone(cluster),
+            category: None,
+            max_requests,
+        }
+    }
+
+    /// Returns the status of the RPC.
+    pub(crate) fn into_status(self) -> Status {
+        let mut status = Status::unavailable(self.to_string());
+        status.set_source(Arc::new(self));
+        status
+    }
+
+    fn reason(&self) -> String {
+        match &self.category {
+            Some(category) => format!(" as {category}"),
+            None => format!(", {} requests are in progress", self.max_requests),
+        }
     }
 }
 
@@ -82,6 +133,9 @@ pub(crate) struct PickChild {
     pub(crate) observer: Option<Arc<dyn AttemptObserver>>,
 }
 
+/// The children of a policy, as picks see them. Updates share those that they do not change.
+pub(crate) type PickChildren = Arc<[Arc<PickChild>]>;
+
 /// An address of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct PickAddress {
@@ -92,6 +146,18 @@ pub(crate) struct PickAddress {
     pub(crate) results: Option<Arc<CallResults>>,
 }
 
+/// Addresses of an endpoint, in the order of the assignment. Updates that do not change the endpoint share them.
+pub(crate) type Addresses = Arc<[PickAddress]>;
+
+/// Permission to send one request on a connection, already counted as in flight.
+#[derive(Debug)]
+pub(crate) struct PickedConnection {
+    pub(crate) sender: RequestSender,
+    /// Counts the attempt until its end.
+    pub(crate) guard: AttemptGuard,
+    pub(crate) picked: Arc<Picked>,
+}
+
 /// An endpoint of the assignment, with its connections if its priority was tried.
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointEntry {
@@ -99,6 +165,8 @@ pub(crate) struct EndpointEntry {
     /// The child to which it belongs, and the indexes of its addresses there.
     pub(crate) child: Option<(Arc<ChildCell>, SmallVec<[u32; 2]>)>,
     pub(crate) ejected: Option<Ejected>,
+    /// Only sessions use it (gRFC A55).
+    pub(crate) is_draining: bool,
 }
 
 impl ChildCell {
@@ -122,7 +190,7 @@ impl ChildCell {
         }
     }
 
-    fn subchannel(&self, address: usize) -> Option<Arc<Subchannel>> {
+    pub(crate) fn subchannel(&self, address: usize) -> Option<Arc<Subchannel>> {
         let all = self
             .subchannels
             .lock()
@@ -173,6 +241,33 @@ impl ReadyChild {
             self.subchannel.grow();
             Some(emptiest)
         })
+    }
+}
+
+impl PickChild {
+    /// Begins an attempt; `None` if the child is not ready.
+    pub(crate) fn begin(&self) -> Option<PickedConnection> {
+        let ready = self.cell.ready();
+        let ready = ready.as_ref()?;
+        let address = self.addresses.get(ready.address)?;
+        let picked = address.begin(ready.connection()?);
+        Some(PickedConnection {
+            guard: picked.guard.with_observer(self.observer.clone()),
+            ..picked
+        })
+    }
+}
+
+impl PickAddress {
+    /// Begins an attempt on a connection to the address.
+    pub(crate) fn begin(&self, connection: &Arc<Connection>) -> PickedConnection {
+        PickedConnection {
+            sender: connection.sender(),
+            guard: AttemptGuard::new(connection.begin())
+                .with_load(self.load.as_ref().map(LocalityLoad::begin))
+                .with_results(self.results.clone()),
+            picked: Arc::clone(&self.picked),
+        }
     }
 }
 

@@ -24,8 +24,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) fn is_grpc(response: &Response<Incoming>) -> bool {
     let headers = response.headers();
     // "HTTP to gRPC Status Code Mapping": the mapping is only for responses without `grpc-status`.
-    headers.contains_key(GRPC_STATUS)
-        || (response.status() == StatusCode::OK && has_grpc_content_type(headers))
+    (response.status() == StatusCode::OK && has_grpc_content_type(headers))
+        || headers.contains_key(GRPC_STATUS)
 }
 
 /// Returns whether the content type is gRPC's, or absent, as C-core accepts it.

@@ -87,9 +87,9 @@ impl AttemptGuard {
         self
     }
 
-    /// Records the end of the response. `trailers` are those of the endpoint, or its headers if the
+    /// Records the end of the response, and returns its outcome. `trailers` are those of the endpoint, or its headers if the
     /// response has only these.
-    pub(crate) fn end(&mut self, trailers: Option<&HeaderMap>) {
+    pub(crate) fn end(&mut self, trailers: Option<&HeaderMap>) -> CallOutcome {
         if let (Some(load), Some(trailers)) = (self.load.take(), trailers) {
             load.end(trailers);
         }
@@ -104,6 +104,7 @@ impl AttemptGuard {
         if let Some(observer) = self.observer.take() {
             observer.ended(AttemptEnd { outcome, trailers });
         }
+        outcome
     }
 }
 

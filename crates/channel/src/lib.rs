@@ -62,26 +62,27 @@
 //!
 //! | feature | status |
 //! |---|---|
-//! | clusters: `type: EDS`, `type: LOGICAL_DNS` (gRFC A37) | yes |
+//! | clusters: `type: EDS`, `type: LOGICAL_DNS`, aggregates of them (gRFC A37, A75) | yes |
 //! | policies: round robin, pick first, ring hash, least request, client-side weighted round robin, random subsetting | yes |
 //! | policies of the program ([`policy::CustomPolicy`], gRFC A52) | yes |
 //! | endpoints with several addresses (Happy Eyeballs) | yes |
-//! | aggregate clusters (gRFC A37) | not yet |
-//! | routes by path, prefix, regular expression, headers, fraction; weighted clusters | yes |
+//! | routes by path, prefix, regular expression, headers, fraction; weighted clusters; host rewriting (gRFC A81) | yes |
 //! | priorities with failover, weighted localities, drops, health | yes |
 //! | deadlines, `max_stream_duration`, wait-for-ready ([`WaitForReady`]) | yes |
 //! | keepalive, backoff, GOAWAY, more connections at `MAX_CONCURRENT_STREAMS` | yes |
 //! | connections shared by channels ([`Pool`]) | yes |
+//! | metrics: calls, attempts, policies, outlier detection, connections ([`Builder::recorder`], gRFC A66, A78, A91, A94, A96) | yes |
 //! | channelz: calls by channel, endpoint and connection ([`oxds_client::channelz`]) | yes |
 //! | load reports: calls by locality, drops by category, backend metrics (ORCA) | yes |
 //! | retries by policy (gRFC A44), circuit breaking (A32), outlier detection (A50), hash policies (A42) | yes |
+//! | sessions by cookie, also while endpoints drain (gRFC A55, A60) | yes |
+//! | TLS and mTLS to endpoints, by the control plane ([`XdsCredentials`], gRFC A29, A82, A87, A101) | feature `tls` |
 //! | HTTP filters: fault injection (gRFC A33), filters of the program ([`HttpFilter`], A39) | yes |
 //! | hedging | no |
-//! | TLS | not yet |
 //!
 //! `docs/channel.md` describes each feature with the YAML that turns it on.
 //!
-//! A cluster of another type (`STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, a custom `cluster_type`) or with
+//! A cluster of another type (`STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, another custom `cluster_type`) or with
 //! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
 //! the same text; a valid version of it that came before stays in use.
 //!
@@ -104,7 +105,7 @@
 //!
 //! # Cargo features
 //!
-//! - `tls` (off): TLS to control planes.
+//! - `tls` (off): TLS to control planes and endpoints.
 //! - `testing` (off): the module `testing`, an echo backend and configurations without a control plane.
 //!
 //! Tracing targets: `oxds::channel`, `oxds::subchannel`.
@@ -118,20 +119,25 @@ mod count;
 mod deadline;
 mod driver;
 mod endpoint;
+mod endpoint_table;
+mod epoch;
 mod filter;
 mod foreign;
 mod guard;
 mod limits;
 mod memory;
+mod metrics;
 mod picker;
 mod pool;
-mod random;
 mod routing;
+mod security;
+mod session;
 mod snapshot;
 mod status;
 mod subchannel;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod wanted;
 
 /// Load-balancing policies of the program (gRFC A52): implement [`CustomPolicy`](policy::CustomPolicy), and register it with
 /// [`Extensions::with_policy`].
@@ -146,12 +152,14 @@ pub use body::ResponseBody;
 pub use builder::{BuildError, Builder};
 pub use call::{PreviousAttempts, WaitForReady};
 pub use channel::{ResponseFuture, XdsChannel};
-pub use endpoint::{Ejected, Picked};
+pub use endpoint::{Dropped, Ejected, Picked};
 pub use filter::{FilterFuture, FilterRequest, HttpFilter, HttpFilters};
 pub use oxds_client::bootstrap::TransportPolicy;
+pub use oxds_client::rpc::code_name;
 pub use oxds_client::transport::Keepalive;
 pub use oxds_client::{Bootstrap, ClientPool, Options};
 pub use oxds_core::lb::{Connectivity, EjectionReason};
 pub use oxds_core::resource::{ExtensionConfig, ExtensionValue, Extensions, Invalid};
 pub use pool::Pool;
+pub use security::XdsCredentials;
 pub use snapshot::{ChannelStatus, ClusterStatus, EndpointStatus};

@@ -1,37 +1,53 @@
 //! Pickers: the endpoints that an RPC may go to, in the form that the request path reads.
 //!
-//! A [`ClusterHandle`] lives as long as its name is in the configuration; its [`Picker`] is replaced
+//! A [`ClusterHandle`] lives as long as the routes name the cluster or an RPC may still be sent to it; its [`Picker`] is replaced
 //! whenever an endpoint becomes ready or fails, another priority becomes active, or the assignment changes.
 //! Only counters and connections change in a picker, so a pick is a few atomic operations: no lock, no
 //! allocation. The choice itself is made by [`oxds_core::lb::policy`].
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use oxds_client::load;
-use oxds_client::load::LocalityLoad;
+use oxds_client::rpc::random;
 use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyConfig, PolicyPicker};
-use oxds_core::lb::{Connectivity, dropped};
+use oxds_core::lb::{Connectivity, SessionTarget, dropped};
 use oxds_core::resource::Assignment;
 use tokio::sync::mpsc::UnboundedSender;
 use tonic::Status;
 
-use crate::endpoint::{ChildCell, EndpointEntry, PickChild, Picked};
-use crate::guard::AttemptGuard;
+use crate::endpoint::{ChildCell, Dropped, EndpointEntry, PickChildren, PickedConnection};
+use crate::endpoint_table::EndpointTable;
 use crate::limits::RequestLimit;
-use crate::random::random;
-use crate::subchannel::RequestSender;
+use crate::session::{CallSession, SessionPick, SessionTable};
+use crate::subchannel::Subchannel;
+use crate::wanted::{WantedEndpoint, WantedSender};
 
 /// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago; the
 /// next picker will not have it.
 const MAX_TRIES: usize = 4;
 
 /// A cluster of the configuration, with its picker of the moment.
+///
+/// The routing table and the RPCs that chose the cluster hold it. Its drop is reported to the driver, which then releases the
+/// cluster (gRFC A31, C-231).
 #[derive(Debug)]
 pub(crate) struct ClusterHandle {
     pub(crate) name: Arc<str>,
     picker: ArcSwap<Picker>,
+    /// The routes no longer name the cluster.
+    is_retired: AtomicBool,
+    released: ReleasedSender,
+}
+
+/// Sender of the tokens of clusters that neither the routes nor RPCs use any more.
+#[derive(Clone, Debug)]
+pub(crate) struct ReleasedSender {
+    token: u64,
+    released: UnboundedSender<u64>,
 }
 
 /// Decides, for one cluster, where the next RPC goes.
@@ -42,14 +58,17 @@ pub(crate) struct Picker {
     pub(crate) drops: DropCounts,
     /// Circuit breaker of the cluster; `None` while there is no cluster.
     pub(crate) limit: Option<Arc<RequestLimit>>,
+    /// Endpoints to which sessions return; `None` if no route has sessions.
+    pub(crate) sessions: Option<Arc<SessionTable>>,
     pub(crate) state: PickerState,
-    /// The active priority, for the status.
+    /// The active priority and the cluster to which it belongs, for the status.
     pub(crate) priority: Option<usize>,
+    pub(crate) leaf: Option<Arc<str>>,
     /// The policy and the size of its hash ring, for the status.
     pub(crate) policy: Option<PolicyConfig>,
     pub(crate) ring_size: Option<usize>,
     /// Every endpoint of the assignment, for the status and channelz.
-    pub(crate) endpoints: Arc<[EndpointEntry]>,
+    pub(crate) endpoints: Arc<EndpointTable>,
 }
 
 #[derive(Debug)]
@@ -60,8 +79,6 @@ pub(crate) enum PickerState {
     Failed(Status),
     /// The policy of the active priority decides.
     Active(ActivePicker),
-    /// The configuration no longer contains the cluster.
-    Removed,
 }
 
 /// Counters of dropped RPCs, if the cluster's load is reported: one per category, in the order of the
@@ -73,26 +90,10 @@ pub(crate) type DropCounts = Arc<[Arc<load::DropCount>]>;
 pub(crate) struct ActivePicker {
     pub(crate) state: Connectivity,
     pub(crate) policy: Arc<PolicyPicker>,
-    pub(crate) children: Arc<[PickChild]>,
+    pub(crate) children: PickChildren,
     /// Status of RPCs that the policy fails.
     pub(crate) failure: Option<Status>,
     pub(crate) wanted: WantedSender,
-}
-
-/// An idle endpoint that RPCs wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Token of the cluster's driver.
-    pub(crate) token: u64,
-    /// Id of the member.
-    pub(crate) member: usize,
-}
-
-/// Sender of [`Wanted`] endpoints to the driver of one cluster.
-#[derive(Clone, Debug)]
-pub(crate) struct WantedSender {
-    token: u64,
-    wanted: UnboundedSender<Wanted>,
 }
 
 /// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue, fail or drop.
@@ -105,23 +106,27 @@ pub(crate) enum PickResult {
     Fail(Status),
     /// Fail the RPC with this status, wait-for-ready or not.
     Drop(Status),
-    /// The configuration no longer contains the cluster: match the routes again.
-    Removed,
-}
-
-/// Permission to send one request on a connection, already counted as in flight.
-#[derive(Debug)]
-pub(crate) struct PickedConnection {
-    pub(crate) sender: RequestSender,
-    /// Counts the attempt until its end.
-    pub(crate) guard: AttemptGuard,
-    pub(crate) picked: Arc<Picked>,
 }
 
 impl ClusterHandle {
-    pub(crate) fn new(name: Arc<str>) -> Self {
+    pub(crate) fn new(name: Arc<str>, released: ReleasedSender) -> Self {
         let picker = ArcSwap::from_pointee(Picker::without_endpoints(PickerState::Connecting));
-        Self { name, picker }
+        Self {
+            name,
+            picker,
+            is_retired: AtomicBool::new(false),
+            released,
+        }
+    }
+
+    /// Records whether the routes name the cluster. Wake the RPCs that wait afterwards.
+    pub(crate) fn set_retired(&self, is_retired: bool) {
+        self.is_retired.store(is_retired, Ordering::Relaxed);
+    }
+
+    /// Returns whether the routes no longer name the cluster, so that no update of it comes any more.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set(&self, picker: Picker) {
@@ -132,7 +137,8 @@ impl ClusterHandle {
         self.picker.load_full()
     }
 
-    pub(crate) fn pick(&self, call: &PickCall<'_>) -> PickResult {
+    /// Picks an endpoint for an attempt, of the session if the RPC has one.
+    pub(crate) fn pick(&self, call: &PickCall<'_>, session: Option<&CallSession>) -> PickResult {
         let picker = self.picker.load();
         // gRFC A27, A32: drops apply before the state of the endpoints matters, so a cluster without
         // endpoints can still drop everything (C-245).
@@ -146,8 +152,8 @@ impl ClusterHandle {
             if let Some((_, count)) = counted.next() {
                 count.add();
             }
-            let text = format!("cluster {}: dropped as {}", self.name, drop.category);
-            return PickResult::Drop(Status::unavailable(text));
+            let dropped = Dropped::in_category(&self.name, &drop.category);
+            return PickResult::Drop(dropped.into_status());
         }
         // gRFC A32: the limit applies before the state of the endpoints matters, too (C-246).
         let permit = match &picker.limit {
@@ -155,24 +161,40 @@ impl ClusterHandle {
             Some(limit) => match limit.begin() {
                 Some(permit) => Some(permit),
                 None => {
-                    let (name, max) = (&self.name, limit.max());
-                    let text = format!("cluster {name}: dropped, {max} requests are in progress");
-                    return PickResult::Drop(Status::unavailable(text));
+                    let dropped = Dropped::at_limit(&self.name, limit.max());
+                    return PickResult::Drop(dropped.into_status());
                 }
             },
         };
-        match &picker.state {
-            PickerState::Active(active) => match active.pick(call) {
-                PickResult::Complete(picked) => PickResult::Complete(PickedConnection {
-                    guard: picked.guard.with_permit(permit),
-                    ..picked
-                }),
-                other => other,
-            },
-            PickerState::Connecting => PickResult::Queue,
-            PickerState::Failed(status) => PickResult::Fail(status.clone()),
-            PickerState::Removed => PickResult::Removed,
+        match picker.pick(call, session) {
+            PickResult::Complete(picked) => PickResult::Complete(PickedConnection {
+                guard: picked.guard.with_permit(permit),
+                ..picked
+            }),
+            other => other,
         }
+    }
+
+    /// Returns the target of a session that an endpoint of the cluster serves.
+    pub(crate) fn session_target(&self, address: SocketAddr) -> SessionTarget {
+        match &self.picker.load().sessions {
+            Some(sessions) => sessions.target(address, &self.name),
+            None => SessionTarget::new([address], &self.name),
+        }
+    }
+}
+
+impl Drop for ClusterHandle {
+    fn drop(&mut self) {
+        let ReleasedSender { token, released } = &self.released;
+        // Without a driver there is nothing to release.
+        let _ = released.send(*token);
+    }
+}
+
+impl ReleasedSender {
+    pub(crate) fn new(token: u64, released: UnboundedSender<u64>) -> Self {
+        Self { token, released }
     }
 }
 
@@ -183,18 +205,52 @@ impl Picker {
             assignment: None,
             drops: DropCounts::default(),
             limit: None,
+            sessions: None,
             state,
             priority: None,
+            leaf: None,
             policy: None,
             ring_size: None,
             endpoints: Arc::default(),
         }
     }
 
+    fn pick(&self, call: &PickCall<'_>, session: Option<&CallSession>) -> PickResult {
+        let session = session.and_then(|session| Some((self.sessions.as_ref()?, session)));
+        // gRFC A75: a session returns to its endpoint whatever the state of the priorities.
+        if let Some((sessions, session)) = session {
+            match sessions.pick(session.target.addresses()) {
+                SessionPick::Complete(picked) => return PickResult::Complete(picked),
+                SessionPick::Queue => return PickResult::Queue,
+                SessionPick::Delegate => {}
+            }
+        }
+        let result = match &self.state {
+            PickerState::Active(active) => active.pick(call),
+            PickerState::Connecting => PickResult::Queue,
+            PickerState::Failed(status) => PickResult::Fail(status.clone()),
+        };
+        if let (Some((sessions, _)), PickResult::Complete(picked)) = (session, &result) {
+            sessions.record_use(picked.picked.address);
+        }
+        result
+    }
+
+    /// Returns the subchannels of an endpoint that are in use.
+    pub(crate) fn subchannels(&self, entry: &EndpointEntry) -> Vec<Arc<Subchannel>> {
+        let mut subchannels: Vec<_> = entry.subchannels().collect();
+        if entry.child.is_none() {
+            let sessions = self.sessions.as_ref();
+            let own = sessions.and_then(|sessions| sessions.subchannel(entry.picked.address));
+            subchannels.extend(own);
+        }
+        subchannels
+    }
+
     /// Returns the connectivity of the active priority.
     pub(crate) fn connectivity(&self) -> Connectivity {
         match &self.state {
-            PickerState::Connecting | PickerState::Removed => Connectivity::Connecting,
+            PickerState::Connecting => Connectivity::Connecting,
             PickerState::Active(active) => active.state,
             PickerState::Failed(_) => Connectivity::TransientFailure,
         }
@@ -220,7 +276,7 @@ impl Picker {
             PickerState::Active(active) if active.state == Connectivity::TransientFailure => {
                 active.failure.as_ref()
             }
-            PickerState::Active(_) | PickerState::Connecting | PickerState::Removed => None,
+            PickerState::Active(_) | PickerState::Connecting => None,
         }
     }
 }
@@ -230,14 +286,17 @@ impl ActivePicker {
         for _ in 0..MAX_TRIES {
             match self.policy.pick(call, self, &mut random) {
                 Pick::Child(child) => {
-                    let picked = self.children.get(child).and_then(PickChild::pick);
+                    let picked = self.children.get(child).and_then(|child| child.begin());
                     if let Some(picked) = picked {
                         return PickResult::Complete(picked);
                     }
                 }
                 Pick::Connect(child) => {
                     if let Some(child) = self.children.get(child) {
-                        self.wanted.send(child);
+                        // Once until it is connecting.
+                        if child.cell.want() {
+                            self.wanted.send(WantedEndpoint::Member(child.member));
+                        }
                     }
                     return PickResult::Queue;
                 }
@@ -258,37 +317,5 @@ impl Children for ActivePicker {
     fn in_flight(&self, child: usize) -> u32 {
         let child = self.children.get(child);
         child.map_or(0, |child| child.cell.in_flight())
-    }
-}
-
-impl WantedSender {
-    pub(crate) fn new(token: u64, wanted: UnboundedSender<Wanted>) -> Self {
-        Self { token, wanted }
-    }
-
-    /// Asks the driver to connect a child, once until it is connecting.
-    fn send(&self, child: &PickChild) {
-        if child.cell.want() {
-            let (token, member) = (self.token, child.member);
-            // Without a driver there is no channel any more, and no RPC that waits.
-            let _ = self.wanted.send(Wanted { token, member });
-        }
-    }
-}
-
-impl PickChild {
-    fn pick(&self) -> Option<PickedConnection> {
-        let ready = self.cell.ready();
-        let ready = ready.as_ref()?;
-        let connection = ready.connection()?;
-        let address = self.addresses.get(ready.address)?;
-        Some(PickedConnection {
-            sender: connection.sender(),
-            guard: AttemptGuard::new(connection.begin())
-                .with_load(address.load.as_ref().map(LocalityLoad::begin))
-                .with_results(address.results.clone())
-                .with_observer(self.observer.clone()),
-            picked: Arc::clone(&address.picked),
-        })
     }
 }

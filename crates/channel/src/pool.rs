@@ -11,15 +11,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use oxds_client::transport::Keepalive;
 use tokio::runtime::{Handle, Id};
 
+use crate::security::Security;
 use crate::subchannel::Subchannel;
-
-/// Security of a connection. Part of the key, because channels with different security must not share
-/// a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub(crate) enum Security {
-    Plaintext,
-}
 
 /// Subchannels by runtime, address and security. The task of a subchannel runs in the runtime that
 /// created it, so channels of other runtimes need their own.
@@ -55,10 +48,26 @@ impl Pool {
         }
     }
 
+    /// Returns whether a channel uses the endpoint's subchannel. Needs a tokio runtime.
+    pub(crate) fn contains(&self, address: SocketAddr, security: &Security) -> bool {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Handle::current().id(), address, security.clone());
+        let known = entries.get(&key);
+        known.is_some_and(|subchannel| subchannel.strong_count() > 0)
+    }
+
+    /// Returns the number of subchannels that channels use.
+    #[cfg(test)]
+    pub(crate) fn in_use(&self) -> usize {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = entries.values().filter(|one| one.strong_count() > 0);
+        in_use.count()
+    }
+
     /// Returns the endpoint's subchannel, or creates an idle one. Needs a tokio runtime.
-    pub(crate) fn subchannel(&self, address: SocketAddr, security: Security) -> Arc<Subchannel> {
+    pub(crate) fn subchannel(&self, address: SocketAddr, security: &Security) -> Arc<Subchannel> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (Handle::current().id(), address, security);
+        let key = (Handle::current().id(), address, security.clone());
         if let Some(existing) = entries.get(&key).and_then(Weak::upgrade) {
             return existing;
         }
@@ -66,7 +75,7 @@ impl Pool {
         if entries.len() == entries.capacity() {
             entries.retain(|_, subchannel| subchannel.strong_count() > 0);
         }
-        let subchannel = Subchannel::spawn(address, self.keepalive);
+        let subchannel = Subchannel::spawn(address, security.clone(), self.keepalive);
         entries.insert(key, Arc::downgrade(&subchannel));
         subchannel
     }

@@ -1,26 +1,29 @@
 //! Routing: from a request to the cluster that serves it, in the form that the request path reads.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
+use http::Request;
 use http::uri::Authority;
-use http::{HeaderMap, Request};
 use oxds_client::channelz::{CallCounter, Id};
+use oxds_client::rpc::{RequestHeaders, random};
 use oxds_core::lb::policy::PickCall;
-use oxds_core::lb::{Headers, RetryPolicy, request_hash};
+use oxds_core::lb::{RetryPolicy, request_hash};
 use oxds_core::resolve::{CompiledAction, XdsConfig};
 use oxds_core::resource::FilterConfig;
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tonic::{Code, Status};
 
+use crate::endpoint::{Picked, PickedConnection};
 use crate::memory::RetryMemory;
-use crate::picker::{ClusterHandle, PickResult, PickedConnection};
-use crate::random::random;
+use crate::metrics::ChannelMetrics;
+use crate::picker::{ClusterHandle, PickResult};
+use crate::session::{CallSession, SessionCookie};
 use crate::status;
 
 /// State that a channel's handles, its RPCs and its driver share.
@@ -39,6 +42,8 @@ pub(crate) struct ChannelShared {
     pub(crate) id: Id,
     pub(crate) created: SystemTime,
     pub(crate) calls: Arc<CallCounter>,
+    /// Recorder of metrics; `None` if they are not recorded.
+    pub(crate) metrics: Option<Arc<ChannelMetrics>>,
     routing: ArcSwap<Routing>,
     revision: AtomicU64,
     changed: Notify,
@@ -68,8 +73,11 @@ pub(crate) struct CallState {
     wait_for_ready: bool,
     /// Chosen once per RPC (C-230).
     cluster: Option<Arc<ClusterHandle>>,
-    /// Hash of the request by the hash policies of its route.
-    hash: Option<u64>,
+    /// Boxed, because few routes have sessions, and every RPC has room for this state.
+    session: Option<Box<SessionState>>,
+    /// Whether the hash policies of the route gave the hash of the request.
+    has_hash: bool,
+    hash: u64,
     /// Hash for policies if the route gives none (gRFC A42).
     random_hash: u64,
     /// The route's limit on the duration of the RPC.
@@ -78,6 +86,17 @@ pub(crate) struct CallState {
     pub(crate) retry: Option<Arc<RetryPolicy>>,
     /// The route's HTTP filters; `None` without any.
     pub(crate) filters: Option<Arc<[FilterConfig]>>,
+    /// The authority becomes the hostname of the endpoint, if that has one (gRFC A81).
+    pub(crate) rewrites_host: bool,
+}
+
+/// Session of an RPC by a route that has sessions.
+#[derive(Debug, Default)]
+struct SessionState {
+    /// Clusters of the route, to which a session may lead, until the filters have run.
+    candidates: SmallVec<[Arc<ClusterHandle>; 2]>,
+    /// Session that a filter has found.
+    call: Option<CallSession>,
 }
 
 /// Next action of an RPC.
@@ -93,8 +112,10 @@ pub(crate) enum RoutingDecision {
 /// Reason why a table has no cluster for an RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unroutable {
-    /// No route matches, or the action of the route is not for clients.
+    /// No route matches.
     NoRoute,
+    /// The action of the route is not for clients.
+    UnsupportedAction,
     /// The table lacks a cluster that the route names.
     UnknownCluster,
 }
@@ -120,6 +141,7 @@ impl ChannelShared {
             id: Id::next(),
             created: SystemTime::now(),
             calls: Arc::default(),
+            metrics: None,
             routing: ArcSwap::from_pointee(Routing::Waiting),
             revision: AtomicU64::new(0),
             changed: Notify::new(),
@@ -175,6 +197,10 @@ impl ChannelShared {
                     let text = format!("no route of {target} matches {path}");
                     status::of_control_plane(Code::Unavailable, text)
                 }
+                Unroutable::UnsupportedAction => {
+                    let text = format!("the route of {target} for {path} forwards to no cluster");
+                    status::of_control_plane(Code::Unavailable, text)
+                }
                 // As in gRPC: the table and its clusters do not belong together, which is a bug (C-232).
                 Unroutable::UnknownCluster => {
                     Status::internal(format!("the route of {path} has an unknown cluster"))
@@ -182,60 +208,86 @@ impl ChannelShared {
             })
         })
     }
-
-    /// Decides the next action of an RPC from the current configuration and pickers.
-    pub(crate) fn decide<B>(&self, request: &Request<B>, call: &mut CallState) -> RoutingDecision {
-        // gRFC A31: the weighted cluster is chosen once per RPC; later picks stay in it (C-230).
-        if let Some(decision) = call.decide(request) {
-            return decision;
-        }
-        if let Err(decision) = self.route(request, call) {
-            return decision;
-        }
-        // Only a newer table removes a cluster of this one: its `wake` has just come or will come.
-        let decision = call.decide(request);
-        decision.unwrap_or(RoutingDecision::Wait(WaitReason::Configuration))
-    }
 }
 
 impl CallState {
-    /// Decides within the cluster of the RPC. Returns `None` if it has none, or the configuration no longer contains it.
-    fn decide<B>(&self, request: &Request<B>) -> Option<RoutingDecision> {
-        let cluster = self.cluster.as_ref()?;
+    /// Decides the next action of an RPC from the current picker of its cluster.
+    pub(crate) fn decide<B>(&self, request: &Request<B>) -> RoutingDecision {
+        // gRFC A31: the cluster is chosen once per RPC, and later picks stay in it, also after the routes have dropped it (C-230,
+        // C-231).
+        let Some(cluster) = &self.cluster else {
+            return RoutingDecision::Fail(Status::internal("the RPC has no cluster"));
+        };
         let headers = RequestHeaders(request.headers());
         let pick = PickCall {
             path: request.uri().path(),
             headers: &headers,
-            hash: self.hash,
+            hash: self.has_hash.then_some(self.hash),
             random_hash: self.random_hash,
         };
-        match cluster.pick(&pick) {
-            PickResult::Complete(picked) => Some(RoutingDecision::Send(picked)),
+        match cluster.pick(&pick, self.call_session()) {
+            PickResult::Complete(picked) => RoutingDecision::Send(picked),
             PickResult::Queue => {
-                let reason = WaitReason::Connection(Arc::clone(&cluster.name));
-                Some(RoutingDecision::Wait(reason))
+                RoutingDecision::Wait(WaitReason::Connection(Arc::clone(&cluster.name)))
             }
-            PickResult::Fail(status) => Some(match self.wait_for_ready {
+            // gRFC A31: otherwise a wait-for-ready RPC could keep the cluster without end, since no update of it comes.
+            PickResult::Fail(status) if cluster.is_retired() => {
+                let text = format!("{}; no route names the cluster any more", status.message());
+                RoutingDecision::Unavailable(status::of_control_plane(status.code(), text))
+            }
+            PickResult::Fail(status) => match self.wait_for_ready {
                 // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
                 true => RoutingDecision::Wait(WaitReason::Recovery(status)),
                 false => RoutingDecision::Unavailable(status),
-            }),
+            },
             // gRPC wait-for-ready: a drop is a decision of the control plane, not a failure to connect.
-            PickResult::Drop(status) => Some(RoutingDecision::Fail(status)),
-            // gRFC A31: no RPC may pick a cluster that the route configuration dropped (C-231).
-            PickResult::Removed => None,
+            PickResult::Drop(status) => RoutingDecision::Fail(status),
         }
+    }
+
+    fn call_session(&self) -> Option<&CallSession> {
+        self.session.as_ref()?.call.as_ref()
+    }
+
+    /// Sets the session of the RPC, which may lead to another cluster of the route.
+    pub(crate) fn set_session(&mut self, found: Option<CallSession>) {
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        // gRFC A31: an RPC keeps no cluster but its own.
+        let candidates = std::mem::take(&mut session.candidates);
+        // gRFC A60: the cluster of the session is used if the route has it.
+        let name = found.as_ref().map(|found| found.target.cluster());
+        let cluster = name.and_then(|name| candidates.into_iter().find(|one| *one.name == *name));
+        if cluster.is_some() {
+            self.cluster = cluster;
+        }
+        session.call = found;
+    }
+
+    /// Returns the cookie for the response of an endpoint; `None` without a session, or if its cookie stays as it is.
+    pub(crate) fn session_cookie(&self, picked: &Picked) -> Option<SessionCookie> {
+        let (session, cluster) = (self.call_session()?, self.cluster.as_ref()?);
+        session.cookie(&cluster.session_target(picked.address))
+    }
+
+    /// Returns the name of its cluster, once it is chosen.
+    pub(crate) fn cluster(&self) -> Option<&Arc<str>> {
+        self.cluster.as_ref().map(|cluster| &cluster.name)
     }
 
     pub(crate) fn new(wait_for_ready: bool) -> Self {
         Self {
             wait_for_ready,
             cluster: None,
-            hash: None,
+            session: None,
+            has_hash: false,
+            hash: 0,
             random_hash: random(),
             limit: None,
             retry: None,
             filters: None,
+            rewrites_host: false,
         }
     }
 }
@@ -276,38 +328,31 @@ impl RoutingTable {
             limit,
             retry,
             hash,
+            rewrites_host,
         } = &route.action
         else {
-            return Err(Unroutable::NoRoute);
+            return Err(Unroutable::UnsupportedAction);
         };
         let choice = clusters.pick(random());
         let cluster = self.clusters.get(choice.cluster);
         let cluster = cluster.ok_or(Unroutable::UnknownCluster)?;
         call.cluster = Some(Arc::clone(cluster));
+        if choice.has_sessions() {
+            let indexes = clusters.items().map(|choice| choice.cluster);
+            let handles = indexes.filter_map(|index| self.clusters.get(index));
+            call.session = Some(Box::new(SessionState {
+                candidates: handles.cloned().collect(),
+                call: None,
+            }));
+        }
         call.limit = *limit;
         call.retry.clone_from(retry);
         // gRFC A42: the hash is made once per RPC, of the headers that the application sent (C-235).
-        call.hash = request_hash(hash, &headers, channel_hash);
+        let hash = request_hash(hash, &headers, channel_hash);
+        (call.has_hash, call.hash) = (hash.is_some(), hash.unwrap_or_default());
+        call.rewrites_host = *rewrites_host;
         call.filters = (!choice.filters.is_empty()).then(|| Arc::clone(&choice.filters));
         Ok(())
-    }
-}
-
-/// The headers of a request, as route matchers read them.
-pub(crate) struct RequestHeaders<'a>(pub(crate) &'a HeaderMap);
-
-impl Headers for RequestHeaders<'_> {
-    fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        // gRFC A28: the values of a repeated header are joined with "," before matching (C-225).
-        let mut values = self.0.get_all(name).iter().map(|value| value.to_str().ok());
-        let first = values.next()??;
-        let mut joined = Cow::Borrowed(first);
-        for value in values {
-            let joined = joined.to_mut();
-            joined.push(',');
-            joined.push_str(value?);
-        }
-        Some(joined)
     }
 }
 
@@ -321,6 +366,78 @@ impl fmt::Display for WaitReason {
             Self::Recovery(status) => {
                 write!(f, "waiting for readiness, last error: {}", status.message())
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oxds_core::ads::{WatchError, WatchErrorReason};
+    use oxds_core::lb::{Domain, PathMatcher, RouteMatcher, Text};
+    use oxds_core::resolve::Resolver;
+    use oxds_core::resource::{
+        ApiListener, FilterOverrides, Forward, HostRewrite, Listener, ParsedResource, Route,
+        RouteAction, RouteConfig, RouteSource, RouteTarget, VirtualHost,
+    };
+    use oxds_types::ResourceType;
+
+    use super::*;
+
+    /// A configuration that routes everything to the cluster `a`, which does not exist.
+    fn to_a() -> Arc<XdsConfig> {
+        let route = Route {
+            matcher: RouteMatcher {
+                path: PathMatcher::Prefix(Text::new("", false)),
+                headers: Vec::new(),
+                fraction: None,
+            },
+            action: RouteAction::Forward(Forward::to(RouteTarget::Cluster("a".into()))),
+            filter_overrides: FilterOverrides::new(),
+        };
+        let host = VirtualHost {
+            name: "all".to_owned(),
+            domains: vec![Domain::Any],
+            routes: vec![route],
+            filter_overrides: FilterOverrides::new(),
+        };
+        let routes = RouteConfig {
+            name: "routes".into(),
+            virtual_hosts: vec![host],
+            host_rewrite: HostRewrite::Unused,
+        };
+        let listener = Listener {
+            name: "l".into(),
+            socket: None,
+            api: Some(ApiListener {
+                routes: RouteSource::Inline(Arc::new(routes)),
+                max_stream_duration: None,
+                filters: Vec::new(),
+            }),
+        };
+        let mut resolver = Resolver::new("l", "svc");
+        let listener = Ok(ParsedResource::of(Arc::new(listener)));
+        resolver.handle_resource(&ResourceType::LISTENER, "l", &listener);
+        while resolver.poll_command().is_some() {}
+        let gone = WatchError::new(WatchErrorReason::DoesNotExist, "gone");
+        resolver.handle_resource(&ResourceType::CLUSTER, "a", &Err(gone));
+        resolver.poll_config().unwrap().unwrap()
+    }
+
+    #[test]
+    fn c232_cluster_that_the_table_lacks_is_internal() {
+        let shared = ChannelShared::new("xds:///svc", Authority::from_static("svc"));
+        shared.set(Routing::Table(RoutingTable {
+            config: to_a(),
+            clusters: Box::default(),
+        }));
+        let request = Request::get("/pkg.A/Get").body(()).unwrap();
+        for wait_for_ready in [false, true] {
+            let mut call = CallState::new(wait_for_ready);
+            let Err(RoutingDecision::Fail(status)) = shared.route(&request, &mut call) else {
+                panic!("the call fails");
+            };
+            assert_eq!(status.code(), Code::Internal);
+            assert!(status.message().contains("unknown cluster"), "{status}");
         }
     }
 }

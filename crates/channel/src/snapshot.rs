@@ -7,7 +7,7 @@ use oxds_core::lb::Connectivity;
 use crate::endpoint::{Ejected, EndpointEntry, Picked};
 use crate::picker::ClusterHandle;
 use crate::routing::{ChannelShared, Routing};
-use crate::subchannel::SubchannelState;
+use crate::subchannel::{Subchannel, SubchannelState};
 
 /// State of an [`XdsChannel`](crate::XdsChannel) at one moment, from
 /// [`status`](crate::XdsChannel::status).
@@ -33,15 +33,18 @@ pub struct ClusterStatus {
     pub name: Arc<str>,
     /// Connectivity of the active priority.
     pub connectivity: Connectivity,
-    /// Load-balancing policy, such as `wrr_locality(round_robin)`; `None` without a configuration.
+    /// Load-balancing policy of `leaf`, such as `wrr_locality(round_robin)`; `None` without a configuration.
     pub policy: Option<String>,
     /// Number of entries of the hash ring of the active priority, if the policy has one (gRFC A42).
     pub ring_size: Option<usize>,
-    /// The active priority; `None` before the first is chosen.
+    /// The active priority; `None` before the first is chosen. The priorities of an aggregate are those of its clusters, one after
+    /// the other (gRFC A37).
     pub priority: Option<usize>,
+    /// The cluster to which the active priority belongs: another one than `name` if that is an aggregate.
+    pub leaf: Option<Arc<str>>,
     /// The message that RPCs to the cluster fail with, if they fail.
     pub error: Option<String>,
-    /// Every usable endpoint of its assignment, in order of priority.
+    /// Every usable endpoint of its assignment, in order of priority. If a route has sessions, draining endpoints follow.
     pub endpoints: Vec<EndpointStatus>,
 }
 
@@ -62,6 +65,8 @@ pub struct EndpointStatus {
     pub weight: Option<u16>,
     /// Ejection by outlier detection, if it is ejected.
     pub ejected: Option<Ejected>,
+    /// Whether it drains: only RPCs of its sessions go to it (gRFC A55).
+    pub is_draining: bool,
     /// The last connection error, while the endpoint is in transient failure.
     pub error: Option<String>,
 }
@@ -94,10 +99,11 @@ impl ClusterStatus {
     fn of(cluster: &ClusterHandle) -> Self {
         let picker = cluster.picker();
         let weights = picker.weights();
+        let entries = picker.endpoints.entries();
         let endpoint = |entry: &EndpointEntry| {
             let cell = entry.child.as_ref().map(|(cell, _)| Arc::as_ptr(cell));
             let weight = cell.and_then(|cell| weights.get(&cell).copied());
-            EndpointStatus::of(entry, weight)
+            EndpointStatus::of(entry, &picker.subchannels(entry), weight)
         };
         Self {
             name: Arc::clone(&cluster.name),
@@ -105,14 +111,15 @@ impl ClusterStatus {
             policy: picker.policy.as_ref().map(ToString::to_string),
             ring_size: picker.ring_size,
             priority: picker.priority,
+            leaf: picker.leaf.clone(),
             error: picker.failure().map(|status| status.message().to_owned()),
-            endpoints: picker.endpoints.iter().map(endpoint).collect(),
+            endpoints: entries.iter().map(endpoint).collect(),
         }
     }
 }
 
 impl EndpointStatus {
-    fn of(entry: &EndpointEntry, weight: Option<u16>) -> Self {
+    fn of(entry: &EndpointEntry, subchannels: &[Arc<Subchannel>], weight: Option<u16>) -> Self {
         let mut status = Self {
             endpoint: Arc::clone(&entry.picked),
             connectivity: Connectivity::Idle,
@@ -120,10 +127,11 @@ impl EndpointStatus {
             in_flight: 0,
             weight,
             ejected: entry.ejected,
+            is_draining: entry.is_draining,
             error: None,
         };
         let mut states = Vec::new();
-        for subchannel in entry.subchannels() {
+        for subchannel in subchannels {
             let state = subchannel.state();
             states.push(state.connectivity());
             match state {

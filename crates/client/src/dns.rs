@@ -2,6 +2,8 @@
 //!
 //! ```text
 //!  watch(host) ──► task: look up ──► result ──► wait ──► look up ──► … until forget(host)
+//!                                               │
+//!                              ask_again(host) ─┘ the wait ends sooner
 //! ```
 
 use std::collections::BTreeMap;
@@ -10,11 +12,16 @@ use std::time::Duration;
 
 use oxds_core::resource::DnsTarget;
 use tokio::net::lookup_host;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// Time between two lookups of a host: the minimum of gRPC's resolver. The system's resolver does not say how long an answer is valid.
 const REFRESH: Duration = Duration::from_secs(30);
+
+/// Least time between two lookups of a host whose endpoint has failed. The address that has failed may be gone, and an endpoint that
+/// fails again and again must not ask the name server each time.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Time before the first retry of a failed lookup; it doubles up to [`REFRESH`].
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -30,9 +37,23 @@ pub(crate) struct LookedUp {
 /// Hosts that are looked up from time to time. The drop ends the lookups.
 #[derive(Debug)]
 pub(crate) struct Lookups {
-    tasks: BTreeMap<DnsTarget, AbortHandle>,
+    tasks: BTreeMap<DnsTarget, Lookup>,
     sender: UnboundedSender<LookedUp>,
     results: UnboundedReceiver<LookedUp>,
+}
+
+/// Lookups of one host. The drop ends them.
+#[derive(Debug)]
+struct Lookup {
+    task: AbortHandle,
+    /// Takes one question, which makes the next lookup sooner.
+    asked: Sender<()>,
+}
+
+impl Drop for Lookup {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 impl Lookups {
@@ -47,16 +68,22 @@ impl Lookups {
 
     /// Starts to look up a host. Must be called in a tokio runtime.
     pub(crate) fn watch(&mut self, host: DnsTarget) {
-        let task = tokio::spawn(look_up(host.clone(), self.sender.clone()));
-        if let Some(before) = self.tasks.insert(host, task.abort_handle()) {
-            before.abort();
-        }
+        let (asked, questions) = mpsc::channel(1);
+        let task = look_up(host.clone(), questions, self.sender.clone());
+        let task = tokio::spawn(task).abort_handle();
+        self.tasks.insert(host, Lookup { task, asked });
     }
 
     /// Stops looking up a host.
     pub(crate) fn forget(&mut self, host: &DnsTarget) {
-        if let Some(task) = self.tasks.remove(host) {
-            task.abort();
+        self.tasks.remove(host);
+    }
+
+    /// Looks a host up sooner, because a connection to it has failed. Has no effect on a host that is not watched.
+    pub(crate) fn ask_again(&self, host: &DnsTarget) {
+        if let Some(lookup) = self.tasks.get(host) {
+            // A full channel has a question already.
+            let _ = lookup.asked.try_send(());
         }
     }
 
@@ -70,17 +97,12 @@ impl Lookups {
     }
 }
 
-impl Drop for Lookups {
-    fn drop(&mut self) {
-        for task in self.tasks.values() {
-            task.abort();
-        }
-    }
-}
-
-async fn look_up(host: DnsTarget, results: UnboundedSender<LookedUp>) {
+async fn look_up(host: DnsTarget, mut questions: Receiver<()>, results: UnboundedSender<LookedUp>) {
     let mut retry = FIRST_RETRY;
     loop {
+        let began = Instant::now();
+        // This lookup answers them.
+        while questions.try_recv().is_ok() {}
         let found = lookup_host((&*host.host, host.port)).await;
         let wait = match &found {
             Ok(_) => {
@@ -102,7 +124,10 @@ async fn look_up(host: DnsTarget, results: UnboundedSender<LookedUp>) {
         if results.send(result).is_err() {
             return;
         }
-        tokio::time::sleep(wait).await;
+        tokio::select! {
+            () = sleep(wait) => {}
+            Some(()) = questions.recv() => sleep_until(began + wait.min(AGAIN)).await,
+        }
     }
 }
 
@@ -110,13 +135,39 @@ async fn look_up(host: DnsTarget, results: UnboundedSender<LookedUp>) {
 mod tests {
     use super::*;
 
+    fn localhost() -> DnsTarget {
+        DnsTarget {
+            host: "localhost".into(),
+            port: 80,
+        }
+    }
+
+    /// Given a host that was looked up, when it is asked for again, then it is looked up before the refresh, and not at once.
+    #[tokio::test(start_paused = true)]
+    async fn c254_host_that_has_failed_is_looked_up_sooner() {
+        let mut lookups = Lookups::new();
+        lookups.watch(localhost());
+        let began = Instant::now();
+        lookups.next().await;
+        lookups.next().await;
+        assert!(began.elapsed() >= REFRESH);
+        let began = Instant::now();
+        for _ in 0..3 {
+            lookups.ask_again(&localhost());
+        }
+        lookups.next().await;
+        assert!(began.elapsed() < REFRESH, "{:?}", began.elapsed());
+        assert!(began.elapsed() >= AGAIN - Duration::from_millis(1));
+        // Several questions are one.
+        let began = Instant::now();
+        lookups.next().await;
+        assert!(began.elapsed() > AGAIN);
+    }
+
     #[tokio::test]
     async fn c254_host_is_looked_up_with_the_system_resolver() {
         let mut lookups = Lookups::new();
-        let host = DnsTarget {
-            host: "localhost".into(),
-            port: 80,
-        };
+        let host = localhost();
         lookups.watch(host.clone());
         let found = lookups.next().await;
         assert_eq!(found.host, host);

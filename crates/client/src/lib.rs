@@ -84,7 +84,7 @@
 //! | fallback between servers, and return to the preferred one (gRFC A71) | yes |
 //! | CSDS: the cached resources, for tools such as `grpcdebug` | yes |
 //! | [`channelz`]: channels, connections and servers, with their call counts | yes |
-//! | metrics with the names of gRFC A78 ([`metrics`]) | yes |
+//! | metrics with the names of gRFC A78, and those of channels ([`metrics`]) | yes |
 //! | LRS: load reports, with ORCA metrics, to the server that delivered the cluster ([`load`]) | yes |
 //! | [sources](source) beside ADS: one stream per type | yes |
 //! | RTDS: layers of a runtime that operators override ([`XdsClient::follow_runtime`]) | yes |
@@ -140,7 +140,7 @@
 //! | `lifecycle` | `lifecycle::FieldChecks`: deprecated, unfinished and unknown fields in received resources |
 //! | `opentelemetry`, `prometheus` | recorders of [`metrics`] |
 //! | `rest` | control planes that are polled over REST as [sources](source) |
-//! | `tls` | TLS to control planes, and call credentials: see [`credentials`] |
+//! | `tls` | TLS to control planes, and call credentials: see [`credentials`]; TLS between services: see [`certificates`] |
 //!
 //! Without `file` or `rest`, a config source that names a file or REST is an error: [`source::SourceError::FeatureOff`].
 //!
@@ -153,12 +153,15 @@
 //! | `driver` | the task that runs the state machine of a client |
 //! | [`source`] | description and IO of each kind of source |
 //! | [`load`] | load reports |
+//! | [`rpc`] | parts of gRPC over HTTP/2 that channels and servers share |
 //! | [`metrics`], [`channelz`], `csds`, `admin`, `telemetry` | observability |
+//! | [`certificates`] | certificate providers, and TLS between services |
 //! | `net` | connections: [`transport`], [`credentials`] |
 
 #[cfg(feature = "admin")]
 pub mod admin;
 pub mod bootstrap;
+pub mod certificates;
 pub mod channelz;
 mod client;
 mod csds;
@@ -171,8 +174,8 @@ pub mod metrics;
 mod net;
 mod options;
 mod pool;
-mod random;
 mod resolve;
+pub mod rpc;
 mod runtime;
 pub mod source;
 mod supervise;
@@ -189,7 +192,7 @@ pub use options::Options;
 pub use oxds_core::ads::{Protocol, WatchError, WatchErrorReason};
 pub use oxds_core::resource::{Invalid, ParsedResource, ResourceParser, Typed};
 pub use pool::ClientPool;
-pub use resolve::ConfigWatch;
+pub use resolve::{ConfigWatch, ServerConfigWatch};
 pub use runtime::FollowRuntimeError;
 pub use source::Source;
 pub use target::{Target, TargetError};

@@ -35,7 +35,9 @@ impl ClientPool {
 
     /// Creates a pool whose clients have these options.
     #[must_use]
-    pub fn with_options(bootstrap: Bootstrap, options: Options) -> Self {
+    pub fn with_options(bootstrap: Bootstrap, mut options: Options) -> Self {
+        // gRFC A29: which certificate provider instances a resource may name depends on the bootstrap (C-204).
+        options.extensions = options.extensions.with_tls_rules(bootstrap.tls_rules());
         Self {
             bootstrap: Arc::new(bootstrap),
             options,
@@ -45,11 +47,17 @@ impl ClientPool {
         }
     }
 
-    /// Records the metrics of all clients that are created after this call.
+    /// Records the metrics of all clients and channels that are created after this call.
     #[must_use]
     pub fn with_recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
         self
+    }
+
+    /// Returns the recorder of its clients and channels, if it has one.
+    #[must_use]
+    pub fn recorder(&self) -> Option<&Arc<dyn Recorder>> {
+        self.recorder.as_ref()
     }
 
     /// Checks every resource that the clients receive that are created after this call, before it is parsed
@@ -76,8 +84,9 @@ impl ClientPool {
         &self.bootstrap
     }
 
-    /// Returns the extensions of its channels.
-    pub(crate) fn extensions(&self) -> &Extensions {
+    /// Returns the extensions of its channels and servers, with the rules of the bootstrap.
+    #[must_use]
+    pub fn extensions(&self) -> &Extensions {
         &self.options.extensions
     }
 

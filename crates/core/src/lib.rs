@@ -86,6 +86,8 @@
 //! | [`resolve`] | one configuration out of LDS, RDS, CDS and EDS resources |
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
 //! | [`lb`] | load balancing: pure functions and one state machine |
+//! | [`rbac`] | authorization of calls to a server |
+//! | [`cidr`] | ranges of IP addresses |
 //! | [`keepalive`] | pings of a silent connection |
 //!
 //! # Features
@@ -99,6 +101,7 @@
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod ads;
+pub mod cidr;
 #[cfg(feature = "server")]
 mod frame;
 #[cfg(feature = "server")]
@@ -113,6 +116,7 @@ mod nonce;
 pub mod observe;
 pub mod poll;
 pub mod protocol;
+pub mod rbac;
 pub mod resolve;
 pub mod resource;
 #[cfg(feature = "server")]

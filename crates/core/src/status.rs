@@ -1,6 +1,6 @@
 //! Status of a client, per type and per resource (S-68), and changes that make-before-break holds back (S-53).
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use oxds_types::{ApiVersion, ResourceType, Version};
 
@@ -133,6 +133,22 @@ pub struct WaitsFor {
     /// Name of a resource that the client has not accepted yet, where an update waits; of one that the client has and
     /// that refers to the removed one, where a removal waits. `None`: the first answer of the type.
     pub name: Option<Arc<str>>,
+    /// Whether it is a dependency that is not served: a secret of a cluster.
+    pub missing: bool,
+}
+
+/// Writes the type and the name: `cds blue`, `sds key, which does not exist`, `rds`.
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.resource_type)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        match self.missing {
+            true => f.write_str(", which does not exist"),
+            false => Ok(()),
+        }
+    }
 }
 
 impl HeldChange {

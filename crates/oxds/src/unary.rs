@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Request, uri::PathAndQuery};
 use http_body_util::{BodyExt as _, Full};
-use oxds_channel::{Picked, PreviousAttempts, XdsChannel};
-use tonic::{Code, Status};
+use oxds_channel::{Dropped, Picked, PreviousAttempts, XdsChannel};
+use tonic::Status;
 use tower_service::Service as _;
 
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
@@ -31,10 +31,25 @@ pub(crate) struct CallOutcome {
     pub(crate) status: Status,
     /// The endpoint that the call was sent to, if one was picked.
     pub(crate) endpoint: Option<Arc<Picked>>,
-    /// Number of retries by policy before the response.
+    /// Number of retries by policy.
     pub(crate) retries: u32,
+    /// The drop that ended the call, if one did.
+    pub(crate) dropped: Option<Dropped>,
     /// Time from the call to the status.
     pub(crate) took: Duration,
+}
+
+impl CallOutcome {
+    /// Returns the outcome of a call of which only the status is known.
+    fn of(status: Status) -> Self {
+        Self {
+            status,
+            endpoint: None,
+            retries: 0,
+            dropped: None,
+            took: Duration::ZERO,
+        }
+    }
 }
 
 impl Method {
@@ -63,38 +78,40 @@ impl Method {
         // The channel enforces the deadline. The longer limit here is for a defect of the channel.
         let limit = self.timeout + Duration::from_secs(1);
         let responded = tokio::time::timeout(limit, self.send(channel)).await;
-        let (status, endpoint, retries) = responded.unwrap_or_else(|_| {
+        let mut outcome = responded.unwrap_or_else(|_| {
             let text =
                 "no response one second after the deadline, which the channel did not enforce";
-            (Status::deadline_exceeded(text), None, 0)
+            CallOutcome::of(Status::deadline_exceeded(text))
         });
-        CallOutcome {
-            status,
-            endpoint,
-            retries,
-            took: began.elapsed(),
-        }
+        outcome.took = began.elapsed();
+        outcome
     }
 
-    async fn send(&self, channel: &XdsChannel) -> (Status, Option<Arc<Picked>>, u32) {
+    async fn send(&self, channel: &XdsChannel) -> CallOutcome {
         let response = match channel.clone().call(self.request()).await {
             Ok(response) => response,
             Err(never) => match never {},
         };
-        let endpoint = response.extensions().get().cloned();
-        let retries = response.extensions().get::<PreviousAttempts>();
-        let retries = retries.map_or(0, |previous| previous.0);
+        let extensions = response.extensions();
+        let retries = extensions.get::<PreviousAttempts>();
+        let mut outcome = CallOutcome {
+            endpoint: extensions.get().cloned(),
+            retries: retries.map_or(0, |previous| previous.0),
+            dropped: extensions.get().cloned(),
+            ..CallOutcome::of(Status::ok(""))
+        };
         if let Some(status) = Status::from_header_map(response.headers()) {
-            return (status, endpoint, retries);
+            outcome.status = status;
+            return outcome;
         }
-        let status = match response.into_body().collect().await {
+        outcome.status = match response.into_body().collect().await {
             Err(status) => status,
             Ok(body) => body
                 .trailers()
                 .and_then(Status::from_header_map)
                 .unwrap_or_else(|| Status::internal("response ended without a grpc-status")),
         };
-        (status, endpoint, retries)
+        outcome
     }
 
     fn request(&self) -> Request<Full<Bytes>> {
@@ -124,29 +141,6 @@ fn grpc_timeout(timeout: Duration) -> HeaderValue {
         |(count, unit)| format!("{count}{unit}"),
     );
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("1S"))
-}
-
-/// Returns the name of a status code, as the gRPC protocol spells it.
-pub(crate) fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
-    }
 }
 
 #[cfg(test)]

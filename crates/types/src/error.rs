@@ -116,6 +116,14 @@ pub enum Reason {
         /// Whether the resource still has the field. Text has no field numbers, so nothing can be kept.
         is_kept: bool,
     },
+    /// The resource is valid, but a part of it never takes effect, or clients reject it. This is a warning.
+    #[error("{text}")]
+    Advice {
+        /// Stable identifier: `filter-chain`, `grpc-client`, `grpc-server`, `rbac` or `certificate-provider`.
+        rule: &'static str,
+        /// Explanation.
+        text: String,
+    },
 }
 
 impl From<BrokenRule> for Reason {
@@ -153,6 +161,10 @@ impl Reason {
                 message,
                 is_kept,
             },
+            Reason::Advice { rule, text } => Reason::Advice {
+                rule,
+                text: clip(text),
+            },
             Reason::NoType | Reason::NoName(_) => self,
             Reason::Deprecated(_) | Reason::WorkInProgress(_) => self,
             // These are always short.
@@ -173,7 +185,9 @@ impl Error {
     pub fn is_warning(&self) -> bool {
         match &self.reason {
             Reason::Deprecated(used) => !used.decision.is_error(),
-            Reason::WorkInProgress(_) | Reason::AcceptedField { .. } => true,
+            Reason::WorkInProgress(_) | Reason::AcceptedField { .. } | Reason::Advice { .. } => {
+                true
+            }
             _ => false,
         }
     }

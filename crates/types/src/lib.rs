@@ -73,6 +73,8 @@
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 
 #[cfg(feature = "codec")]
+mod advice;
+#[cfg(feature = "codec")]
 mod clip;
 #[cfg(feature = "codec")]
 pub mod codec;

@@ -2,12 +2,27 @@
 
 use std::collections::HashMap;
 
+use envoy_types::pb::google::protobuf::Duration;
 use prost::Message;
 
 /// Name of the trailer with the [`OrcaLoadReport`] of an RPC, base64-encoded like all binary metadata (gRFC A51).
 pub const TRAILER: &str = "endpoint-load-metrics-bin";
 
-/// Load of a backend at the end of one RPC.
+/// Path of the method that streams reports out of band (`xds/service/orca/v3/orca.proto`, gRFC A51).
+pub const STREAM_METHOD: &str = "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics";
+
+/// Request of [`STREAM_METHOD`].
+#[derive(Clone, PartialEq, Message)]
+pub struct OrcaLoadReportRequest {
+    /// Time between two reports. Servers may have a longer minimum.
+    #[prost(message, optional, tag = "1")]
+    pub report_interval: Option<Duration>,
+    /// Names of request costs, which servers may ignore.
+    #[prost(string, repeated, tag = "2")]
+    pub request_cost_names: Vec<String>,
+}
+
+/// Load of a backend, at the end of one RPC or out of band.
 #[derive(Clone, PartialEq, Message)]
 pub struct OrcaLoadReport {
     /// Share of the CPUs in use. It may exceed 1 if bursting is allowed.

@@ -36,6 +36,12 @@ impl FieldPath {
     pub(crate) fn steps(&self) -> &[Step] {
         &self.0
     }
+
+    /// Returns the text of the path after its first `count` steps.
+    pub(crate) fn after(&self, count: usize) -> String {
+        let rest = self.0.get(count..).unwrap_or_default();
+        Self(rest.to_vec()).to_string()
+    }
 }
 
 impl fmt::Display for FieldPath {
@@ -51,6 +57,28 @@ impl fmt::Display for FieldPath {
         }
         Ok(())
     }
+}
+
+/// Parses the text of a path; `None` if it is malformed.
+pub(crate) fn steps_of(mut path: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    while !path.is_empty() {
+        if let Some(rest) = path.strip_prefix("[\"") {
+            let end = rest.find("\"]")?;
+            steps.push(Step::Key(rest[..end].to_owned()));
+            path = &rest[end + 2..];
+        } else if let Some(rest) = path.strip_prefix('[') {
+            let (index, rest) = rest.split_once(']')?;
+            steps.push(Step::Index(index.parse().ok()?));
+            path = rest;
+        } else {
+            let rest = path.strip_prefix('.').unwrap_or(path);
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            steps.push(Step::Named(rest[..end].to_owned()));
+            path = &rest[end..];
+        }
+    }
+    Some(steps)
 }
 
 /// Formats the key of a map entry for a path.

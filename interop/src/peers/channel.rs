@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{HeaderMap, Request, Response, header};
+use http::{Request, Response, header};
 use http_body_util::{BodyExt, Full};
 use oxds_channel::{Bootstrap, ClientPool, ResponseBody, XdsChannel};
 use tokio::task::JoinSet;
+use tonic::{Code, Status};
 use tower_service::Service as _;
 
 use crate::Fallible;
@@ -43,7 +44,7 @@ impl ChannelLoad {
 
     /// The same, with other client options.
     pub(crate) fn start_by(clients: ClientPool) -> Fallible<Self> {
-        let channel = open_by(clients)?;
+        let channel = open_by(clients, LISTENER)?;
         let calls = Calls::default();
         let workers = (0..Self::WORKERS)
             .map(|_| work(channel.clone(), calls.clone()))
@@ -55,7 +56,7 @@ impl ChannelLoad {
     }
 }
 
-async fn work(mut channel: XdsChannel, calls: Calls) {
+pub(super) async fn work(mut channel: XdsChannel, calls: Calls) {
     loop {
         let outcome = call(&mut channel, METHOD)
             .await
@@ -65,13 +66,50 @@ async fn work(mut channel: XdsChannel, calls: Calls) {
     }
 }
 
-/// A channel that makes no call by itself.
-pub(crate) fn open(bootstrap: Bootstrap) -> Fallible<XdsChannel> {
-    open_by(ClientPool::new(bootstrap))
+/// Calls as one session: with the last cookie that a response has set, `cookie` at first. `set` sees each new cookie.
+pub(super) async fn keep_session(
+    mut channel: XdsChannel,
+    calls: Calls,
+    mut cookie: String,
+    set: impl Fn(&str),
+) {
+    loop {
+        let response = send(&mut channel, METHOD, &[("cookie", &cookie)]).await;
+        let outcome = match response {
+            Err(error) => Err(error.to_string()),
+            Ok(response) => {
+                let value = response.headers().get(header::SET_COOKIE);
+                let new = value.and_then(|value| value.to_str().ok()?.split(';').next());
+                if let Some(new) = new {
+                    new.clone_into(&mut cookie);
+                    set(&cookie);
+                }
+                let outcome = outcome(response).await;
+                outcome.unwrap_or_else(|error| Err(error.to_string()))
+            }
+        };
+        calls.record(outcome);
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
-fn open_by(clients: ClientPool) -> Fallible<XdsChannel> {
-    Ok(XdsChannel::builder(format!("xds:///{LISTENER}"))
+/// A channel of a bootstrap file that makes no call by itself.
+pub(super) fn open_file(bootstrap: &Path) -> Fallible<XdsChannel> {
+    open(Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?)
+}
+
+/// A channel that makes no call by itself.
+pub(crate) fn open(bootstrap: Bootstrap) -> Fallible<XdsChannel> {
+    open_by(ClientPool::new(bootstrap), LISTENER)
+}
+
+/// The same for another listener, with an xDS client of its own.
+pub(crate) fn open_target(bootstrap: Bootstrap, listener: &str) -> Fallible<XdsChannel> {
+    open_by(ClientPool::new(bootstrap), listener)
+}
+
+fn open_by(clients: ClientPool, listener: &str) -> Fallible<XdsChannel> {
+    Ok(XdsChannel::builder(format!("xds:///{listener}"))
         .clients(clients)
         .build()?)
 }
@@ -87,6 +125,14 @@ pub(crate) async fn call_with(
     method: &str,
     headers: &[(&str, &str)],
 ) -> Fallible<Outcome> {
+    outcome(send(channel, method, headers).await?).await
+}
+
+async fn send(
+    channel: &mut XdsChannel,
+    method: &str,
+    headers: &[(&str, &str)],
+) -> Fallible<Response<ResponseBody>> {
     let mut request = Request::post(method);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -97,7 +143,7 @@ pub(crate) async fn call_with(
         .header("grpc-timeout", DEADLINE)
         .body(Full::new(Bytes::from_static(&[0; 5])))?;
     let Ok(response) = channel.call(request).await;
-    outcome(response).await
+    Ok(response)
 }
 
 /// Returns the message if the status, in the trailers or in the headers, is OK.
@@ -105,17 +151,13 @@ async fn outcome(response: Response<ResponseBody>) -> Fallible<Outcome> {
     let headers = response.headers().clone();
     let body = response.into_body().collect().await?;
     let trailers = body.trailers().cloned().unwrap_or_default();
-    let status = find(&trailers, &headers, "grpc-status").ok_or("no grpc-status")?;
-    if status != "0" {
-        let message = find(&trailers, &headers, "grpc-message").unwrap_or_default();
-        return Ok(Err(format!("{status} {message}")));
+    let status = Status::from_header_map(&trailers).or_else(|| Status::from_header_map(&headers));
+    let status = status.ok_or("no grpc-status")?;
+    if status.code() != Code::Ok {
+        let text = format!("{} {}", status.code() as i32, status.message());
+        return Ok(Err(text));
     }
     let mut message = body.to_bytes();
     message.advance(message.len().min(5));
     Ok(Ok(String::from_utf8_lossy(&message).into_owned()))
-}
-
-fn find(trailers: &HeaderMap, headers: &HeaderMap, name: &str) -> Option<String> {
-    let value = trailers.get(name).or_else(|| headers.get(name))?;
-    Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }

@@ -80,7 +80,7 @@ impl Grpc {
         GrpcLoad::spawn(cx, self.name(), self.command(cx, bootstrap, target))
     }
 
-    pub(super) fn command(self, cx: &Context, bootstrap: &Path, target: &str) -> Command {
+    pub(crate) fn command(self, cx: &Context, bootstrap: &Path, target: &str) -> Command {
         let mut command = match self {
             Self::Core => {
                 let mut python = Command::new(&cx.peers.python);

@@ -13,6 +13,7 @@ pub(crate) mod grpc_v2;
 pub(crate) mod keys;
 pub(crate) mod oxds;
 pub(crate) mod rest;
+pub(crate) mod sessions;
 pub(crate) mod suite;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub(crate) struct Peers {
     pub(crate) python_debug: PathBuf,
     pub(crate) go_client: PathBuf,
     pub(crate) go_debug: PathBuf,
+    pub(crate) go_server: PathBuf,
     pub(crate) go_control_plane: PathBuf,
     pub(crate) go_control_plane_v2: PathBuf,
     /// java-control-plane: the compiled program, and its class path.
@@ -46,6 +48,8 @@ pub(crate) struct Peers {
     /// Programs of the interop suite: ours, and grpc-go's.
     pub(crate) suite_clients: [PathBuf; 2],
     pub(crate) suite_servers: [PathBuf; 2],
+    /// An `XdsServer`.
+    pub(crate) echo_server: PathBuf,
 }
 
 impl Peers {
@@ -72,6 +76,7 @@ impl Peers {
             python_debug: interop.join("peers/python/debug.py"),
             go_client: installed.join("bin/client"),
             go_debug: installed.join("bin/debug"),
+            go_server: installed.join("bin/server"),
             go_control_plane: installed.join("bin/control-plane"),
             go_control_plane_v2: installed.join("bin/control-plane-v2"),
             java_classes: installed.join("java/classes"),
@@ -82,6 +87,7 @@ impl Peers {
             buf: installed.join("node/node_modules/.bin/buf"),
             suite_clients: suite("client"),
             suite_servers: suite("server"),
+            echo_server: runner.with_file_name("xds-echo-server"),
         };
         for program in [
             &peers.oxds,
@@ -95,6 +101,7 @@ impl Peers {
             &peers.python_debug,
             &peers.go_client,
             &peers.go_debug,
+            &peers.go_server,
             &peers.go_control_plane,
             &peers.go_control_plane_v2,
             &peers.java_classes.join("ControlPlane.class"),
@@ -104,6 +111,7 @@ impl Peers {
             &peers.go_v2_clients[0],
             &peers.go_v2_clients[1],
             &peers.buf,
+            &peers.echo_server,
         ]
         .into_iter()
         .chain(&peers.suite_clients)

@@ -281,6 +281,17 @@ pub(crate) async fn bootstrap_of(
     server: SocketAddr,
     node_id: &str,
 ) -> Fallible<PathBuf> {
+    bootstrap_with(cx, kind, server, node_id, None).await
+}
+
+/// The same with the certificates in this folder.
+pub(crate) async fn bootstrap_with(
+    cx: &Context,
+    kind: Bootstrap,
+    server: SocketAddr,
+    node_id: &str,
+    certs: Option<&Path>,
+) -> Fallible<PathBuf> {
     let mut command = Command::new(&cx.peers.oxds);
     command.arg("bootstrap");
     command.arg(match kind {
@@ -297,6 +308,9 @@ pub(crate) async fn bootstrap_of(
     ]);
     if let Bootstrap::Envoy(Protocol::Delta) = kind {
         command.arg("--delta");
+    }
+    if let Some(certs) = certs {
+        command.arg("--certs").arg(certs);
     }
     let path = cx.dir.join(format!("{node_id}.bootstrap.yaml"));
     std::fs::write(&path, output(command).await?)?;

@@ -60,11 +60,46 @@ impl SuiteServer {
     /// Starts a server that answers as `host`.
     pub(crate) async fn start(cx: &Context, suite: Suite, host: &str) -> Fallible<Self> {
         let address = free_address()?;
+        let command = Self::command(cx, suite, host, address);
+        Self::spawn(cx, host, command, address, address).await
+    }
+
+    /// Starts a server whose control plane configures its listener `0.0.0.0:PORT`.
+    pub(crate) async fn start_secure(
+        cx: &Context,
+        suite: Suite,
+        host: &str,
+        bootstrap: &Path,
+    ) -> Fallible<Self> {
+        let (address, maintenance) = (free_address()?, free_address()?);
+        let maintenance_port = format!("--maintenance_port={}", maintenance.port());
+        let mut command = Self::command(cx, suite, host, address);
+        command.args(["--secure_mode=true", &maintenance_port]);
+        if suite == Suite::Oxds {
+            // grpc-go's of 1.64 has no other.
+            command.arg("--address_type=IPV4");
+        }
+        command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
+        Self::spawn(cx, host, command, address, maintenance).await
+    }
+
+    fn command(cx: &Context, suite: Suite, host: &str, address: SocketAddr) -> Command {
         let mut command = Command::new(&cx.peers.suite_servers[suite.index()]);
         command.arg(format!("--port={}", address.port()));
         command.arg(format!("--host_name_override={host}"));
+        command
+    }
+
+    /// Starts the process, and waits until it listens on `ready`.
+    async fn spawn(
+        cx: &Context,
+        host: &str,
+        command: Command,
+        address: SocketAddr,
+        ready: SocketAddr,
+    ) -> Fallible<Self> {
         let mut process = Process::spawn(&format!("server-{host}"), command, &cx.dir, |_| ())?;
-        connect(&mut process, address).await?;
+        connect(&mut process, ready).await?;
         Ok(Self { process, address })
     }
 

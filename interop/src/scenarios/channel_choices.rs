@@ -1,10 +1,11 @@
 //! Ring hash: our channel and other clients send the same keys to the same endpoints.
 
-use std::fmt::Write as _;
-
 use super::{SOON, Scenario};
 use crate::backend::Backend;
-use crate::config::{Folder, LISTENER, ROUTES, api_listener, cluster_with, socket_listener};
+use crate::config::{
+    Folder, LISTENER, api_listener, assignment_of, cluster_with, endpoint, route_config,
+    socket_listener,
+};
 use crate::peers::channel;
 use crate::peers::envoy::Envoy;
 use crate::peers::grpc::Grpc;
@@ -78,27 +79,13 @@ impl Ring {
 
     /// The assignment, with the weights of the endpoints.
     fn endpoints(backends: &[(&'static str, Backend)], without: Option<usize>) -> String {
-        let mut yaml =
-            r#""@type": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
-cluster_name: ring
-endpoints:
-- locality: { region: here }
-  load_balancing_weight: 1
-  lb_endpoints:
-"#
-            .to_owned();
-        for (index, (_, backend)) in backends.iter().enumerate() {
-            if without == Some(index) {
-                continue;
-            }
-            let (ip, port) = (backend.address.ip(), backend.address.port());
-            let _ = writeln!(
-                yaml,
-                "  - endpoint: {{ address: {{ socket_address: {{ address: {ip}, port_value: {port} }} }} }}\n    load_balancing_weight: {}",
-                weight(index)
-            );
-        }
-        yaml
+        let backends = backends.iter().enumerate();
+        let staying = backends.filter(|(index, _)| without != Some(*index));
+        let endpoints = staying.map(|(index, (_, backend))| {
+            let weight = format!("load_balancing_weight: {}", weight(index));
+            endpoint(backend.address, &weight)
+        });
+        assignment_of("ring", &[(0, endpoints.collect())])
     }
 }
 
@@ -115,19 +102,9 @@ fn weight(index: usize) -> u32 {
 
 /// Every request to the ring, by the hash of its key.
 fn routes() -> String {
-    format!(
-        r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-name: {ROUTES}
-virtual_hosts:
-- name: all
-  domains: ["*"]
-  routes:
-  - match: {{ prefix: "" }}
-    route:
-      cluster: ring
-      hash_policy: [{{ header: {{ header_name: {HEADER} }} }}]
-"#
-    )
+    route_config(&[format!(
+        r#"match: {{ prefix: "" }}, route: {{ cluster: ring, hash_policy: [{{ header: {{ header_name: {HEADER} }} }}] }}"#
+    )])
 }
 
 /// Given 50 endpoints with weights from 1 to 4,

@@ -4,12 +4,13 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use oxds_testkit::certificates::{Authority, Issued};
+use oxds_testkit::certificates::Authority;
 use tokio::net::TcpStream;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::{SOON, Scenario};
 use crate::backend::Backend;
+use crate::certificates::secret;
 use crate::config::{Folder, LISTENER, ROUTES, assignment, cluster, routes};
 use crate::peers::envoy::Envoy;
 use crate::peers::oxds::Oxds;
@@ -140,24 +141,6 @@ impl Edge {
     }
 }
 
-fn secret(issued: &Issued) -> String {
-    let inline = |pem: &str| pem.replace('\n', "\n      ");
-    format!(
-        r#""@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
-name: shop-certificate
-tls_certificate:
-  certificate_chain:
-    inline_string: |
-      {}
-  private_key:
-    inline_string: |
-      {}
-"#,
-        inline(&issued.certificate),
-        inline(&issued.key)
-    )
-}
-
 /// The certificate that a server sends to a client of `authority`.
 async fn shown(address: SocketAddr, authority: &Authority) -> Fallible<Vec<u8>> {
     let stream = TcpStream::connect(address).await?;
@@ -175,6 +158,7 @@ async fn shown(address: SocketAddr, authority: &Authority) -> Fallible<Vec<u8>> 
 /// when the file with the secret is replaced,
 /// then new connections get the new certificate, and the listener was not replaced.
 async fn rotates_a_certificate(cx: Context) -> Fallible {
+    const NAME: &str = "shop-certificate";
     let authority = Authority::new("interop")?;
     let issue = || authority.issue(&["shop.example"]);
     let socket = format!(
@@ -184,7 +168,7 @@ async fn rotates_a_certificate(cx: Context) -> Fallible {
       "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext
       common_tls_context:
         alpn_protocols: [h2]
-        tls_certificate_sds_secret_configs: [{{ name: shop-certificate, sds_config: {ADS} }}]
+        tls_certificate_sds_secret_configs: [{{ name: {NAME}, sds_config: {ADS} }}]
 "#
     );
     let (old, new) = (issue()?, issue()?);
@@ -192,12 +176,12 @@ async fn rotates_a_certificate(cx: Context) -> Fallible {
         &cx,
         listener("", &socket),
         routes(&[("blue", 1)]),
-        ("secret.yaml", secret(&old)),
+        ("secret.yaml", secret(NAME, &old)),
     )
     .await?;
     let before = shown(edge.address, &authority).await?;
     let updates = edge.listener_updates().await?;
-    edge.folder.write("secret.yaml", &[secret(&new)])?;
+    edge.folder.write("secret.yaml", &[secret(NAME, &new)])?;
     until("the new certificate", SOON, async || {
         let now = shown(edge.address, &authority).await?;
         Ok((now != before).then_some(()))

@@ -64,12 +64,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         add("circuit_breaker_limits_calls", |cx, client| {
             Box::pin(circuit_breaker_limits_calls(cx, client))
         });
-        // Our channel has no aggregate clusters yet.
-        if matches!(client, Client::Grpc(_)) {
-            add("aggregate_cluster_fails_over_and_returns", |cx, client| {
-                Box::pin(aggregate_cluster_fails_over_and_returns(cx, client))
-            });
-        }
+        add("aggregate_cluster_fails_over_and_returns", |cx, client| {
+            Box::pin(aggregate_cluster_fails_over_and_returns(cx, client))
+        });
         add("dns_cluster_reaches_its_host", |cx, client| {
             Box::pin(dns_cluster_reaches_its_host(cx, client))
         });

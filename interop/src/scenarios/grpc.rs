@@ -1,10 +1,12 @@
 //! gRPC clients in other languages against `oxds serve`.
 
+use oxds_testkit::certificates::Authority;
+
 use super::{SETTLED, SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::grpc::{Grpc, GrpcLoad};
-use crate::peers::oxds::{Bootstrap, Oxds, bootstrap};
+use crate::peers::oxds::{Bootstrap, Oxds, bootstrap, bootstrap_with};
 use crate::{Context, Fallible};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -30,6 +32,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             Box::pin(replaced_cluster_loses_no_call(cx, g))
         });
         add("nack_is_visible", |cx, g| Box::pin(nack_is_visible(cx, g)));
+        add("reads_certificate_providers", |cx, g| {
+            Box::pin(reads_certificate_providers(cx, g))
+        });
     }
     all
 }
@@ -56,6 +61,34 @@ impl Mesh {
     async fn served_by(&self, backends: &[&str]) -> Fallible {
         only_at(&self.load.calls, "calls", backends).await
     }
+}
+
+/// Given a folder with certificate, key and roots,
+/// when a client starts with the bootstrap that `oxds bootstrap grpc --certs` prints for it,
+/// then the client accepts the certificate provider, and calls succeed.
+async fn reads_certificate_providers(cx: Context, grpc: Grpc) -> Fallible {
+    let certs = cx.dir.join("certs");
+    std::fs::create_dir_all(&certs)?;
+    let authority = Authority::new("interop")?;
+    let own = authority.issue(&["spiffe://interop/client"])?;
+    std::fs::write(certs.join("cert.pem"), own.certificate)?;
+    std::fs::write(certs.join("key.pem"), own.key)?;
+    std::fs::write(certs.join("ca.pem"), authority.pem())?;
+    let blue = Backend::start("blue").await?;
+    let folder = Folder::create(&cx.dir)?;
+    let endpoints = assignment("blue", &[&[blue.address]]);
+    let resources = [
+        api_listener(),
+        routes(&[("blue", 1)]),
+        cluster("blue"),
+        endpoints,
+    ];
+    folder.write("mesh.yaml", &resources)?;
+    let oxds = Oxds::serve(&cx, &folder).await?;
+    let file = bootstrap_with(&cx, Bootstrap::Grpc, oxds.grpc, "interop-1", Some(&certs)).await?;
+    let load = grpc.call(&cx, &file)?;
+    only_at(&load.calls, "calls", &["blue"]).await?;
+    load.calls.none_failed()
 }
 
 /// Given two clusters at 90 : 10,

@@ -25,8 +25,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// The route, with the explicit sum of its weights: clients of that time check the sum.
 fn weighted(weights: &[(&str, u32)]) -> String {
     let total: u32 = weights.iter().map(|(_, weight)| weight).sum();
-    let with_total = format!("weighted_clusters:\n        total_weight: {total}\n");
-    routes(weights).replace("weighted_clusters:\n", &with_total)
+    let with_total = format!("weighted_clusters: {{ total_weight: {total}, ");
+    routes(weights).replace("weighted_clusters: { ", &with_total)
 }
 
 struct Mesh {

@@ -8,6 +8,7 @@ mod channel_goaway;
 mod channel_protocols;
 mod channel_v2;
 mod csds;
+mod differential;
 mod envoy;
 mod envoy_deprecations;
 mod envoy_files;
@@ -21,10 +22,13 @@ mod grpc;
 mod grpc_server;
 mod grpc_v2;
 mod loads;
+mod mtls;
+mod rbac;
 mod restart;
 mod scenario;
 mod secured_client;
 mod secured_server;
+mod sessions;
 mod source;
 mod suite;
 
@@ -44,6 +48,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         envoy_files::scenarios(),
         grpc::scenarios(),
         grpc_server::scenarios(),
+        rbac::scenarios(),
         admin::scenarios(),
         csds::scenarios(),
         restart::scenarios(),
@@ -56,9 +61,12 @@ pub(crate) fn all() -> Vec<Scenario> {
         channel_protocols::scenarios(),
         channel_v2::scenarios(),
         features::scenarios(),
+        differential::scenarios(),
+        sessions::scenarios(),
         fallback::scenarios(),
         secured_server::scenarios(),
         secured_client::scenarios(),
+        mtls::scenarios(),
         suite::scenarios(),
     ]
     .into_iter()

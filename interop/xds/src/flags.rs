@@ -25,9 +25,3 @@ impl Unsupported {
         if on { Err(self) } else { Ok(()) }
     }
 }
-
-/// Security by xDS (gRFC A29).
-pub(crate) const SECURE_MODE: Unsupported = Unsupported {
-    flag: "secure_mode",
-    what: "credentials by xDS (gRFC A29) yet",
-};

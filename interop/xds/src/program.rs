@@ -1,8 +1,21 @@
-//! Start and end of both programs.
+//! Start, log and end of the programs.
 
 use std::fmt::Display;
+use std::io::stderr;
 use std::pin::Pin;
 use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+/// Logs to stderr by `RUST_LOG`, or warnings without it. Stdout has the lines that drivers look for.
+pub fn log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(stderr)
+        .with_ansi(false)
+        .init();
+}
 
 /// Runs until `run` ends; `run` gets a future that resolves at Ctrl-C. A start failure exits with 2, a later failure
 /// with 1; both print the reason to stderr.

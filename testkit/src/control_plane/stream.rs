@@ -190,6 +190,12 @@ impl AdsStream {
         });
     }
 
+    /// Nonce of the last response.
+    #[must_use]
+    pub fn last_nonce(&self) -> Option<&str> {
+        self.sent.last().map(|response| response.nonce.as_str())
+    }
+
     /// Sends the last response again, with a new nonce.
     pub fn repeat(&mut self) {
         if let Some(last) = self.sent.last().cloned() {

@@ -3,6 +3,7 @@
 //! Every request has one, so it is small: header names and values are shared and not copied, and the hash index of the
 //! headers is built only for another attempt.
 
+use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::RequestBody;
@@ -13,6 +14,8 @@ pub(crate) struct SavedHead {
     method: Method,
     uri: Uri,
     headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whether the application has set the user agent.
+    pub(crate) has_agent: bool,
 }
 
 /// Parts of a request that can be sent again.
@@ -25,12 +28,17 @@ pub(crate) struct Replay {
 impl SavedHead {
     pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let headers = request.headers().iter();
+        let mut has_agent = false;
         Self {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: headers
-                .map(|(name, value)| (name.clone(), value.clone()))
+                .map(|(name, value)| {
+                    has_agent |= *name == USER_AGENT;
+                    (name.clone(), value.clone())
+                })
                 .collect(),
+            has_agent,
         }
     }
 

@@ -77,6 +77,9 @@ impl Body for ResponseBody {
         let polled = open.poll_frame(cx);
         let ended = match &polled {
             Poll::Ready(Some(Ok(frame))) => {
+                if let Some(data) = frame.data_ref() {
+                    open.recorder.receive(data);
+                }
                 let trailers = frame.trailers_ref();
                 if trailers.is_some() {
                     open.recorder.end(trailers);
@@ -87,7 +90,10 @@ impl Body for ResponseBody {
                 open.recorder.end(None);
                 true
             }
-            Poll::Ready(Some(Err(_))) => true,
+            Poll::Ready(Some(Err(status))) => {
+                open.recorder.fail(status.code());
+                true
+            }
             Poll::Pending => false,
         };
         if ended {

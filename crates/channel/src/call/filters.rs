@@ -1,16 +1,18 @@
 //! HTTP filters of one RPC: before its first attempt, and at the head of its response (gRFC A39).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use http::header::SET_COOKIE;
 use http::{HeaderMap, Request, StatusCode};
+use oxds_client::rpc::{RequestHeaders, random};
 use oxds_core::lb::{AbortStatus, FaultConfig, Faults};
 use oxds_core::resource::{CustomFilter, FilterConfig};
 use tonic::{Code, Status};
 
 use crate::body::RequestBody;
 use crate::filter::{AddedFilter, FilterRequest};
-use crate::random::random;
-use crate::routing::RequestHeaders;
+use crate::session::{CallSession, SessionCookie};
 use crate::status;
 
 /// Number of faults that are active in the process (gRFC A33).
@@ -32,29 +34,51 @@ impl Drop for ActiveFault {
     }
 }
 
-/// Runs the filters in order. The first failure ends the RPC.
+/// Runs the filters in order. The first failure ends the RPC. Returns the session of the RPC, if it has one.
 ///
 /// The reference to the request is exclusive only because bodies are `Send` and not `Sync`.
 pub(super) async fn run(
     filters: &[FilterConfig],
     request: &mut Request<RequestBody>,
-) -> Result<(), Status> {
+) -> Result<Option<CallSession>, Status> {
+    let mut session = None;
     for filter in filters {
         match filter {
             FilterConfig::Fault(config) => inject(config, request.headers()).await?,
             FilterConfig::Custom(custom) => run_added(custom, request).await?,
+            // As in gRPC: of several sessions, the last one counts.
+            FilterConfig::Session(Some(config)) => {
+                session =
+                    CallSession::of(config, request.uri().path(), request.headers()).or(session);
+            }
+            // gRFC A41: RBAC is a filter of servers; here it can only come from an override that belongs to no filter.
+            FilterConfig::Session(None) | FilterConfig::Rbac(_) => {}
         }
     }
-    Ok(())
+    Ok(session)
 }
 
-/// Runs the filters at the head of the response, in reverse order.
-pub(super) fn respond(filters: &[FilterConfig], headers: &mut HeaderMap) {
+/// Runs the filters at the head of the response, in reverse order. The filter of the session adds its cookie.
+pub(super) fn respond(
+    filters: &[FilterConfig],
+    headers: &mut HeaderMap,
+    cookie: Option<&SessionCookie>,
+) {
     for filter in filters.iter().rev() {
-        if let FilterConfig::Custom(custom) = filter
-            && let Some(AddedFilter(filter)) = custom.parsed().downcast_ref()
-        {
-            filter.response(headers);
+        match filter {
+            FilterConfig::Custom(custom) => {
+                if let Some(AddedFilter(filter)) = custom.parsed().downcast_ref() {
+                    filter.response(headers);
+                }
+            }
+            FilterConfig::Session(Some(config)) => {
+                if let Some(cookie) = cookie
+                    && Arc::ptr_eq(&cookie.config, config)
+                {
+                    headers.append(SET_COOKIE, cookie.value.clone());
+                }
+            }
+            FilterConfig::Session(None) | FilterConfig::Fault(_) | FilterConfig::Rbac(_) => {}
         }
     }
 }

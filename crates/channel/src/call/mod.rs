@@ -15,13 +15,14 @@ mod buffer;
 mod filters;
 mod retry;
 
+use std::error::Error as _;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::USER_AGENT;
-use http::uri::{Authority, Scheme};
+use http::uri::{Authority, InvalidUriParts, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
 use oxds_core::resource::FilterConfig;
@@ -33,12 +34,12 @@ use self::retry::RetryState;
 use crate::body::{Incoming, Replay, RequestBody, ResponseBody, SavedHead};
 use crate::count::CallRecorder;
 use crate::deadline::Deadline;
-use crate::endpoint::Picked;
+use crate::endpoint::{Dropped, Picked, PickedConnection};
 use crate::foreign;
-use crate::picker::PickedConnection;
+use crate::metrics::Retried;
 use crate::routing::{CallState, ChannelShared, RoutingDecision};
 use crate::status;
-use crate::subchannel::SendError;
+use crate::subchannel::{SendError, StreamError};
 
 /// Number of transparent retries per RPC after an endpoint got the request and did not process it. An
 /// endpoint that shuts down causes one; the limit stops a loop with endpoints that refuse every stream.
@@ -62,25 +63,28 @@ const MAX_TRANSPARENT_RETRIES: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitForReady(pub bool);
 
-/// Extension of a response: the number of attempts by the retry policy before the one that got this response. Present if the channel
-/// was [built](crate::Builder::report_picks) to report picks.
+/// Extension of a response: the number of attempts by the retry policy before the one that got this response, or whose failure it is.
+/// Present if the channel was [built](crate::Builder::report_picks) to report picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PreviousAttempts(pub u32);
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
 
-/// Runs one RPC. A failure becomes a response with a status.
+/// Runs one RPC. A failure becomes a response with a status. The request is taken by parts; nothing useful is left in it.
 pub(crate) async fn run(
     shared: &ChannelShared,
-    request: Request<RequestBody>,
+    request: &mut Request<RequestBody>,
 ) -> Response<ResponseBody> {
-    let response = Rpc::new(shared, &request).run(request).await;
-    response.unwrap_or_else(Status::into_http)
+    let mut rpc = Rpc::new(shared, request);
+    match rpc.run(request).await {
+        Ok(answer) => rpc.respond(answer),
+        Err(status) => rpc.fail(status),
+    }
 }
 
-/// State of one RPC until the head of the response. The request is kept outside, because it is large
-/// and is moved as seldom as possible.
+/// State of one RPC until the head of the response. The request is kept outside, and no future below takes either by value: a
+/// future has room for each of its arguments twice, and every RPC allocates and fills it.
 struct Rpc<'a> {
     shared: &'a ChannelShared,
     state: CallState,
@@ -92,14 +96,24 @@ struct Rpc<'a> {
     /// Moves into the response body.
     recorder: CallRecorder,
     transparent_retries: u32,
+    /// Number of retries by the policy.
+    retries: u32,
+}
+
+/// Head of the response that is passed on.
+struct Answer {
+    response: Response<Incoming>,
+    picked: Arc<Picked>,
+    /// The filters that see the head.
+    filters: Option<Arc<[FilterConfig]>>,
 }
 
 /// Result of an attempt that did not end the RPC as failed.
 enum Attempted {
     /// The head of the response is passed on.
     Responded(Response<Incoming>, Arc<Picked>),
-    /// The request must be sent again.
-    Again(Request<RequestBody>),
+    /// The request must be sent again; it is whole.
+    Again,
 }
 
 impl<'a> Rpc<'a> {
@@ -112,92 +126,129 @@ impl<'a> Rpc<'a> {
             state: CallState::new(wait_for_ready.unwrap_or(shared.wait_for_ready)),
             started: None,
             timer: None,
-            recorder: CallRecorder::begin(&shared.calls),
+            recorder: CallRecorder::begin(&shared.calls, shared.metrics.as_ref(), request),
             transparent_retries: 0,
+            retries: 0,
         }
     }
 
-    async fn run(
-        mut self,
-        mut request: Request<RequestBody>,
-    ) -> Result<Response<ResponseBody>, Status> {
+    async fn run(&mut self, request: &mut Request<RequestBody>) -> Result<Answer, Status> {
+        let has_own_authority = request.uri().authority().is_some();
         make_absolute(request.uri_mut(), &self.shared.authority)?;
-        self.route(&mut request).await?;
+        self.route(request).await?;
+        // gRFC A81: an authority of the application takes precedence over that of the endpoint.
+        self.state.rewrites_host &= !has_own_authority;
         let filters = self.state.filters.take();
         if let Some(filters) = &filters {
             // gRFC A39: filters run once per RPC, before its attempts, so that their failures are final.
-            let run = pin!(filters::run(filters, &mut request));
+            let run = pin!(filters::run(filters, request));
             let waiting = || "running the HTTP filters".to_owned();
-            self.until_deadline(run, waiting).await??;
+            let session = self.until_deadline(run, waiting).await??;
+            self.state.set_session(session);
         }
         let memory = self.shared.retry_memory.as_ref();
-        let mut retry = RetryState::new(self.state.retry.take(), &mut request, memory);
-        let adds_agent = !request.headers().contains_key(USER_AGENT);
+        let mut retry = RetryState::new(self.state.retry.take(), request, memory);
         loop {
-            let picked = self.pick(&mut request, &mut retry).await?;
-            if adds_agent {
-                request.headers_mut().insert(USER_AGENT, AGENT);
-            }
-            request = match self.attempt(&mut request, picked, &mut retry).await? {
-                Attempted::Responded(response, picked) => {
-                    retry.commit();
-                    return Ok(self.respond(response, picked, &retry, filters.as_deref()));
-                }
-                Attempted::Again(request) => request,
-            };
-            if adds_agent {
-                // gRFC A28: routes do not see the user agent of the transport, also at a retry (C-226).
-                request.headers_mut().remove(USER_AGENT);
+            let attempted = self.attempt(request, &mut retry).await?;
+            if let Attempted::Responded(response, picked) = attempted {
+                retry.commit();
+                return Ok(Answer {
+                    response,
+                    picked,
+                    filters,
+                });
             }
         }
     }
 
-    /// Sends the request, and waits for the head of the response or for the end of the back-off after a failure.
+    /// Picks an endpoint, sends the request, and waits for the head of the response or for the end of the back-off after a
+    /// failure.
     async fn attempt(
         &mut self,
         request: &mut Request<RequestBody>,
-        picked: PickedConnection,
         retry: &mut RetryState,
     ) -> Result<Attempted, Status> {
+        let PickedConnection {
+            sender,
+            guard,
+            picked,
+        } = self.pick(request, retry).await?;
+        self.recorder.attempt(guard, &picked);
+        // Saved without the headers and the authority of this attempt. gRFC A28: routes do not see the user agent of the
+        // transport, also at a retry (C-226).
+        let head = SavedHead::of(request);
+        if !head.has_agent {
+            request.headers_mut().insert(USER_AGENT, AGENT);
+        }
         retry.write(request.headers_mut());
-        self.recorder.attempt(picked.guard);
         if !self.deadline.write(request.headers_mut()) {
             return Err(status::deadline_exceeded("choosing a backend"));
         }
-        let head = SavedHead::of(request);
+        if self.state.rewrites_host
+            && let Some(authority) = &picked.authority
+        {
+            set_authority(request.uri_mut(), authority)?;
+        }
         let body = retry.save(request.body());
-        let sent = pin!(picked.sender.send(request));
-        let waiting = || format!("waiting for the response of {}", picked.picked);
-        let error = match self.until_deadline(sent, waiting).await? {
-            Ok(response) => {
-                // gRFC A6: any head but that of a response with only trailers ends the retries.
-                let is_final = !retry.has_policy() || !response.body().is_end_stream();
-                if is_final && foreign::is_grpc(&response) {
-                    return Ok(Attempted::Responded(response, picked.picked));
-                }
-                let replay = body.map(|body| Replay::new(head, body));
-                // Boxed, so that rare cases do not enlarge every RPC.
-                return Box::pin(self.judge(response, picked.picked, replay, retry)).await;
+        self.recorder.send(request.body_mut());
+        let result = {
+            let sent = pin!(sender.send(request));
+            let waiting = || format!("waiting for the response of {picked}");
+            self.until_deadline(sent, waiting).await?
+        };
+        // gRFC A6: any head but that of a response with only trailers ends the retries.
+        let is_final = |response: &Response<Incoming>| {
+            let ends_retries = !retry.has_policy() || !response.body().is_end_stream();
+            ends_retries && foreign::is_grpc(response)
+        };
+        match result {
+            Ok(response) if is_final(&response) => Ok(Attempted::Responded(response, picked)),
+            Err(SendError::Unsent(body)) => {
+                self.recorder
+                    .end_attempt(Code::Unavailable, Retried::Transparently);
+                *request = head.into_request(body);
+                Ok(Attempted::Again)
             }
-            Err(SendError::Unsent(body)) => return Ok(Attempted::Again(head.into_request(body))),
-            Err(SendError::Failed(error)) => error,
+            // Boxed, so that rare cases do not enlarge every RPC.
+            Ok(response) => {
+                let replay = body.map(|body| Replay::new(head, body));
+                Box::pin(self.judge(response, picked, request, replay, retry)).await
+            }
+            Err(SendError::Failed(error)) => {
+                let replay = body.map(|body| Replay::new(head, body));
+                Box::pin(self.after_failure(&error, request, replay, retry)).await
+            }
+        }
+    }
+
+    /// Prepares another attempt after the transport has failed, if there may be one.
+    async fn after_failure(
+        &mut self,
+        error: &StreamError,
+        request: &mut Request<RequestBody>,
+        replay: Option<Replay>,
+        retry: &mut RetryState,
+    ) -> Result<Attempted, Status> {
+        let status = status::of_transport(error);
+        let Some(replay) = replay.filter(|_| retry.can_replay()) else {
+            return Err(status);
         };
         // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
         // sent again without a retry policy.
-        let never_processed = status::never_processed(&error);
-        let status = status::of_transport(&error);
-        let Some(body) = body.filter(|_| retry.can_replay()) else {
-            return Err(status);
-        };
-        match never_processed {
+        match status::never_processed(error) {
             true if self.transparent_retries >= MAX_TRANSPARENT_RETRIES => {
                 let text = "the backends keep refusing the request unprocessed";
                 return Err(Status::unavailable(text));
             }
-            true => self.transparent_retries += 1,
-            false => Box::pin(self.back_off(retry, status, None)).await?,
+            true => {
+                self.transparent_retries += 1;
+                self.recorder
+                    .end_attempt(status.code(), Retried::Transparently);
+            }
+            false => self.back_off(retry, status, None).await?,
         }
-        Ok(Attempted::Again(head.into_request(body)))
+        *request = replay.into_request();
+        Ok(Attempted::Again)
     }
 
     /// Passes on a response, unless it is a failure that the policy retries.
@@ -205,6 +256,7 @@ impl<'a> Rpc<'a> {
         &mut self,
         response: Response<Incoming>,
         picked: Arc<Picked>,
+        request: &mut Request<RequestBody>,
         replay: Option<Replay>,
         retry: &mut RetryState,
     ) -> Result<Attempted, Status> {
@@ -218,7 +270,8 @@ impl<'a> Rpc<'a> {
                 return Err(status);
             };
             self.back_off(retry, status, None).await?;
-            return Ok(Attempted::Again(replay.into_request()));
+            *request = replay.into_request();
+            return Ok(Attempted::Again);
         }
         let status = Status::from_header_map(response.headers());
         let failure = status.filter(|status| status.code() != Code::Ok);
@@ -231,7 +284,8 @@ impl<'a> Rpc<'a> {
         self.recorder.end(Some(response.headers()));
         drop(response);
         self.sleep(delay, &failure).await?;
-        Ok(Attempted::Again(replay.into_request()))
+        *request = replay.into_request();
+        Ok(Attempted::Again)
     }
 
     /// Waits for the back-off after a failed attempt. Returns the failure if the policy does not retry it.
@@ -249,32 +303,46 @@ impl<'a> Rpc<'a> {
 
     /// Waits before the next attempt, which the failed one is not part of any more.
     async fn sleep(&mut self, delay: Duration, failure: &Status) -> Result<(), Status> {
-        self.recorder.end_attempt();
+        self.recorder.end_attempt(failure.code(), Retried::ByPolicy);
         let waiting = || format!("waiting to retry after: {}", failure.message());
-        self.until_deadline(pin!(sleep(delay)), waiting).await
+        self.until_deadline(pin!(sleep(delay)), waiting).await?;
+        self.retries += 1;
+        Ok(())
     }
 
     /// Passes on the head of the response, and what the RPC needs until its end.
-    fn respond(
-        mut self,
-        response: Response<Incoming>,
-        picked: Arc<Picked>,
-        retry: &RetryState,
-        filters: Option<&[FilterConfig]>,
-    ) -> Response<ResponseBody> {
-        let (mut head, incoming) = response.into_parts();
+    fn respond(mut self, answer: Answer) -> Response<ResponseBody> {
+        let (mut head, incoming) = answer.response.into_parts();
         if incoming.is_end_stream() {
             self.recorder.end(Some(&head.headers));
         }
-        if let Some(filters) = filters {
-            filters::respond(filters, &mut head.headers);
+        if let Some(filters) = &answer.filters {
+            let cookie = self.state.session_cookie(&answer.picked);
+            filters::respond(filters, &mut head.headers, cookie.as_ref());
         }
         let body = ResponseBody::new(incoming, self.recorder, self.timer);
         let mut response = Response::from_parts(head, body);
         if self.shared.report_picks {
-            let previous = PreviousAttempts(retry.previous_attempts());
+            let previous = PreviousAttempts(self.retries);
             response.extensions_mut().insert(previous);
-            response.extensions_mut().insert(picked);
+            response.extensions_mut().insert(answer.picked);
+        }
+        response
+    }
+
+    /// Returns the response of an RPC that fails in this channel.
+    fn fail(mut self, status: Status) -> Response<ResponseBody> {
+        self.recorder.fail(status.code());
+        if !self.shared.report_picks {
+            return status.into_http();
+        }
+        let dropped = status.source().and_then(|source| source.downcast_ref());
+        let dropped: Option<Dropped> = dropped.cloned();
+        let mut response = status.into_http();
+        let extensions = response.extensions_mut();
+        extensions.insert(PreviousAttempts(self.retries));
+        if let Some(dropped) = dropped {
+            extensions.insert(dropped);
         }
         response
     }
@@ -308,31 +376,30 @@ impl<'a> Rpc<'a> {
         retry: &mut RetryState,
     ) -> Result<PickedConnection, Status> {
         let shared = self.shared;
+        self.recorder.start_attempt(self.state.cluster());
         // Most RPCs are decided at the first attempt and need no notification. A failure must not be decided again: a drop would
         // be drawn twice.
-        match self.decide(request) {
+        match self.state.decide(request) {
             RoutingDecision::Send(picked) => return Ok(picked),
             RoutingDecision::Fail(status) => return Err(status),
-            RoutingDecision::Unavailable(status) => self.back_off(retry, status, None).await?,
+            RoutingDecision::Unavailable(status) => {
+                self.back_off(retry, status, None).await?;
+                self.recorder.start_attempt(self.state.cluster());
+            }
             RoutingDecision::Wait(_) => {}
         }
         loop {
             // Created before the decision, so that a change between decision and wait is not missed.
             let changed = shared.changed();
-            match self.decide(request) {
+            match self.state.decide(request) {
                 RoutingDecision::Send(picked) => return Ok(picked),
                 RoutingDecision::Unavailable(status) => {
                     self.back_off(retry, status, None).await?;
+                    self.recorder.start_attempt(self.state.cluster());
                 }
                 decision => self.wait_or_fail(decision, pin!(changed)).await?,
             }
         }
-    }
-
-    fn decide(&mut self, request: &Request<RequestBody>) -> RoutingDecision {
-        let decision = self.shared.decide(request, &mut self.state);
-        self.limit_deadline();
-        decision
     }
 
     /// Shortens the deadline to the limit of the route.
@@ -389,19 +456,32 @@ fn make_absolute(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
     let mut parts = std::mem::take(uri).into_parts();
     parts.scheme.get_or_insert(Scheme::HTTP);
     parts.authority.get_or_insert_with(|| authority.clone());
-    *uri = Uri::from_parts(parts)
-        .map_err(|error| Status::internal(format!("invalid request URI: {error}")))?;
+    *uri = Uri::from_parts(parts).map_err(|error| invalid_uri(&error))?;
     Ok(())
 }
+
+/// Replaces the authority of a URI (gRFC A81).
+fn set_authority(uri: &mut Uri, authority: &Authority) -> Result<(), Status> {
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.authority = Some(authority.clone());
+    *uri = Uri::from_parts(parts).map_err(|error| invalid_uri(&error))?;
+    Ok(())
+}
+
+fn invalid_uri(error: &InvalidUriParts) -> Status {
+    Status::internal(format!("invalid request URI: {error}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Every RPC allocates and fills this future: what is rare must be boxed.
     #[test]
-    fn future_of_an_rpc_is_at_most_3_kib() {
+    fn future_of_an_rpc_is_at_most_1300_bytes() {
         let shared = ChannelShared::new("xds:///svc", Authority::from_static("svc"));
-        let rpc = run(&shared, Request::new(RequestBody::empty()));
-        assert!(size_of_val(&rpc) <= 3 << 10, "{}", size_of_val(&rpc));
+        let mut request = Request::new(RequestBody::empty());
+        let rpc = run(&shared, &mut request);
+        assert!(size_of_val(&rpc) <= 1300, "{}", size_of_val(&rpc));
     }
 }

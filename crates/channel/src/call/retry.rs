@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use oxds_client::rpc::random;
 use oxds_core::lb::{Pushback, Retries, RetryPolicy};
 use tonic::Status;
 
 use super::buffer::BufferedBody;
 use crate::body::RequestBody;
 use crate::memory::{Reservation, RetryMemory};
-use crate::random::random;
 
 const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");
@@ -79,11 +79,6 @@ impl RetryState {
     /// Returns whether a failed attempt may be retried by the policy.
     pub(super) fn has_policy(&self) -> bool {
         self.policy.is_some()
-    }
-
-    /// Returns the number of attempts before the current one, without transparent retries.
-    pub(super) fn previous_attempts(&self) -> u32 {
-        self.retries.previous_attempts()
     }
 
     /// Counts a request that is about to be sent, and returns the body of another attempt. Returns `None` if the request cannot be

@@ -1,24 +1,26 @@
 //! Driver of one cluster: connects its endpoints, chooses the priority, builds its pickers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use oxds_client::load::LoadReporter;
+use oxds_client::rpc::random;
 use oxds_core::ads::WatchError;
 use oxds_core::lb::{ActivePriority, Connectivity, Ejection, Priorities};
 use oxds_core::resolve::ClusterConfig;
+use oxds_core::resource::{Discovery, DnsTarget};
 use oxds_core::time::Instant;
 use tonic::{Code, Status};
 
-use super::epoch::Epoch;
-use super::leaf::{Leaf, continued_priorities};
-use super::level::{LevelContext, PriorityLevel};
-use super::members::{ChildPlace, Members};
-use crate::endpoint::{Ejected, EndpointEntry};
-use crate::picker::{ActivePicker, ClusterHandle, Picker, PickerState, WantedSender};
-use crate::random::random;
+use super::leaf::{Leaf, LeafContext, continued_priorities};
+use super::level::{LevelContext, LevelPlace, PriorityLevel};
+use super::members::{ChildPlace, Members, Scope};
+use crate::endpoint::Ejected;
+use crate::endpoint_table::EndpointTable;
+use crate::epoch::Epoch;
+use crate::picker::{ActivePicker, ClusterHandle, Picker, PickerState, ReleasedSender};
 use crate::status;
+use crate::wanted::{WantedEndpoint, WantedSender};
 
 /// A cluster's part of a configuration, or the error of that cluster alone.
 type ClusterResult = Result<Arc<ClusterConfig>, WatchError>;
@@ -26,10 +28,15 @@ type ClusterResult = Result<Arc<ClusterConfig>, WatchError>;
 /// Drives one cluster. After [`configure`](Self::configure) or [`refresh`](Self::refresh), call
 /// [`update_picker`](Self::update_picker); call it again at [`poll_timeout`](Self::poll_timeout).
 pub(super) struct ClusterDriver {
-    handle: Arc<ClusterHandle>,
+    name: Arc<str>,
+    /// Gone when neither the routes nor an RPC use the cluster.
+    handle: Weak<ClusterHandle>,
     wanted: WantedSender,
+    released: ReleasedSender,
     context: LevelContext,
     config: Option<ClusterResult>,
+    /// A route keeps sessions at endpoints.
+    has_sessions: bool,
     /// Clusters with endpoints, in the order of failover; empty if the cluster has an error.
     leaves: Vec<Leaf>,
     /// The priorities of all leaves, the highest first (gRFC A37).
@@ -45,26 +52,34 @@ pub(super) struct ClusterDriver {
     changed: bool,
     /// The picker does not show the configuration, or the members, of now.
     is_outdated: bool,
+    /// Error of the RPCs that the picker fails while all endpoints of the active priority do.
+    failed_with: Option<String>,
+    /// Hosts of DNS clusters to which a connection has failed or has ended.
+    failed_hosts: BTreeSet<DnsTarget>,
     /// Every endpoint, for the status. `None` after the levels or the members changed.
-    entries: Option<Arc<[EndpointEntry]>>,
+    table: Option<Arc<EndpointTable>>,
 }
 
 impl ClusterDriver {
-    /// `wanted` tells the driver which idle endpoints RPCs wait for.
+    /// `wanted` tells the driver which idle endpoints RPCs wait for, and `released` that the handle was dropped.
     pub(super) fn new(
         name: Arc<str>,
         members: Members,
         wanted: WantedSender,
+        released: ReleasedSender,
         epoch: Epoch,
     ) -> Self {
         Self {
+            name,
+            handle: Weak::new(),
             wanted,
+            released,
             context: LevelContext {
                 seed: random(),
                 epoch,
             },
-            handle: Arc::new(ClusterHandle::new(name)),
             config: None,
+            has_sessions: false,
             leaves: Vec::new(),
             levels: Vec::new(),
             members,
@@ -74,25 +89,52 @@ impl ClusterDriver {
             connected: 0,
             changed: true,
             is_outdated: true,
-            entries: None,
+            failed_with: None,
+            failed_hosts: BTreeSet::new(),
+            table: None,
         }
     }
 
-    pub(super) fn handle(&self) -> &Arc<ClusterHandle> {
-        &self.handle
+    /// Returns the handle for the routes. Call [`update_picker`](Self::update_picker) afterwards.
+    pub(super) fn handle(&mut self) -> Arc<ClusterHandle> {
+        if let Some(handle) = self.handle.upgrade() {
+            handle.set_retired(false);
+            return handle;
+        }
+        let (name, released) = (Arc::clone(&self.name), self.released.clone());
+        let handle = Arc::new(ClusterHandle::new(name, released));
+        self.handle = Arc::downgrade(&handle);
+        self.changed = true;
+        self.is_outdated = true;
+        handle
     }
 
-    /// Applies the cluster's part of a new configuration.
+    /// Returns whether the routes or an RPC use the cluster.
+    pub(super) fn is_used(&self) -> bool {
+        self.handle.strong_count() > 0
+    }
+
+    /// Records that the routes no longer name the cluster. It serves the RPCs that have chosen it, with its last
+    /// configuration.
+    pub(super) fn retire(&self) {
+        if let Some(handle) = self.handle.upgrade() {
+            handle.set_retired(true);
+        }
+    }
+
+    /// Applies the cluster's part of a new configuration. `has_sessions` tells whether a route keeps sessions at endpoints.
     pub(super) fn configure(
         &mut self,
         now: Instant,
         config: &ClusterResult,
-        loads: Option<&LoadReporter>,
+        has_sessions: bool,
+        context: LeafContext<'_>,
     ) {
-        if self.config.as_ref() == Some(config) {
+        if self.config.as_ref() == Some(config) && self.has_sessions == has_sessions {
             return;
         }
         self.config = Some(config.clone());
+        self.has_sessions = has_sessions;
         let mut old: Vec<_> = std::mem::take(&mut self.leaves);
         let before: Vec<_> = old.iter().map(|leaf| Arc::clone(&leaf.config)).collect();
         let after = config.as_ref().map_or(&[][..], |config| &config.leaves);
@@ -103,14 +145,30 @@ impl ClusterDriver {
                 .iter()
                 .position(is_it)
                 .map(|index| old.swap_remove(index));
-            self.leaves.push(Leaf::new(now, leaf, loads, same));
+            self.leaves
+                .push(Leaf::new(now, leaf, context, same, &self.members));
         }
-        self.levels = Vec::with_capacity(continued.len());
-        for (index, leaf) in self.leaves.iter().enumerate() {
+        let mut old_levels: Vec<_> = std::mem::take(&mut self.levels)
+            .into_iter()
+            .map(Some)
+            .collect();
+        for (index, leaf) in self.leaves.iter_mut().enumerate() {
             let first = self.levels.len();
-            self.levels.extend(leaf.levels(index, first, self.context));
+            for number in 0..leaf.priorities() {
+                let place = LevelPlace {
+                    leaf: index,
+                    number,
+                    priority: first + number,
+                };
+                let old = continued.get(place.priority).copied().flatten();
+                let before = old.and_then(|old| old_levels.get_mut(old)?.take());
+                self.levels.push(leaf.level(place, before, self.context));
+            }
+            let context = || (self.wanted.clone(), self.context.epoch);
+            let levels = &self.levels[first..];
+            leaf.configure_sessions(now, levels, has_sessions.then(context));
         }
-        self.entries = None;
+        self.table = None;
         // gRFC A56: a priority that continues an old one may have other endpoints now. Their state is
         // reported before a priority is chosen, otherwise the state of removed endpoints would decide
         // (C-243).
@@ -118,7 +176,7 @@ impl ClusterDriver {
         let tried = std::mem::take(&mut self.connected);
         for (priority, old) in continued.iter().enumerate() {
             if old.is_some_and(|old| old < tried) {
-                self.connect(now, priority);
+                self.connect_changed(now, priority);
                 self.report(now, priority);
             }
         }
@@ -132,32 +190,59 @@ impl ClusterDriver {
         for (place, state) in self.members.refresh(now, address) {
             self.set_state(place, state);
         }
+        for leaf in &mut self.leaves {
+            // RPCs of a session may wait for it.
+            self.changed |= leaf.sessions.refresh(now, address);
+        }
     }
 
-    /// Connects the idle endpoint that an RPC waits for.
-    pub(super) fn connect_wanted(&mut self, now: Instant, member: usize) {
-        if let Some((place, state)) = self.members.connect(now, member) {
-            self.set_state(place, state);
+    /// Connects the endpoint that an RPC waits for.
+    pub(super) fn connect_wanted(&mut self, now: Instant, endpoint: WantedEndpoint) {
+        match endpoint {
+            WantedEndpoint::Member(id) => {
+                if let Some((place, state)) = self.members.connect(now, id) {
+                    self.set_state(place, state);
+                }
+            }
+            WantedEndpoint::Session(address) => {
+                let index = self.active_leaf_index();
+                if let Some(leaf) = self.leaves.get_mut(index) {
+                    let (name, security) = (&leaf.config.cluster.name, &leaf.security);
+                    let scope = Scope::new(name, security);
+                    leaf.sessions.connect(now, scope, address);
+                }
+                self.changed = true;
+            }
         }
     }
 
     fn set_state(&mut self, place: ChildPlace, state: Connectivity) {
         if let Some(level) = self.levels.get_mut(place.priority) {
             level.set_state(place.child, state);
+            // gRFC A37: an endpoint that fails or loses its connection asks for the addresses of the host again (C-254). An
+            // assignment comes without being asked for (C-255).
+            if let Some(leaf) = self.leaves.get(level.leaf())
+                && let Discovery::LogicalDns(host) = &leaf.config.cluster.discovery
+                && matches!(state, Connectivity::TransientFailure | Connectivity::Idle)
+            {
+                self.failed_hosts.insert(host.clone());
+            }
         }
         self.changed = true;
     }
 
-    /// Ends the cluster, which the configuration no longer contains.
-    pub(super) fn close(&self) {
-        self.handle
-            .set(Picker::without_endpoints(PickerState::Removed));
+    /// Returns the hosts of DNS clusters to which a connection has failed or has ended since the last call.
+    pub(super) fn take_failed_hosts(&mut self) -> BTreeSet<DnsTarget> {
+        std::mem::take(&mut self.failed_hosts)
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let levels = self.levels.iter().filter_map(PriorityLevel::poll_timeout);
         let detectors = self.leaves.iter();
-        let detectors = detectors.filter_map(|leaf| leaf.detector.poll_timeout());
+        let detectors = detectors.flat_map(|leaf| {
+            let times = [leaf.detector.poll_timeout(), leaf.sessions.poll_timeout()];
+            times.into_iter().flatten()
+        });
         let others = self.failover.into_iter().chain(self.members.poll_timeout());
         levels.chain(detectors).chain(others).min()
     }
@@ -172,6 +257,9 @@ impl ClusterDriver {
         for (place, state) in self.members.handle_timeout(now) {
             self.set_state(place, state);
         }
+        for leaf in &mut self.leaves {
+            leaf.sessions.handle_timeout(now);
+        }
         self.detect_outliers(now);
         for priority in 0..self.connected {
             self.is_outdated |= self.levels[priority].update(now, &mut self.members);
@@ -181,16 +269,24 @@ impl ClusterDriver {
         let active = self.active;
         self.choose_priority(now);
         self.failover = self.priorities.poll_timeout(now);
+        // gRFC A27, A61: a priority that connects again stays in TRANSIENT_FAILURE, with the error of its last attempt.
+        let failed_with = self.last_failure();
+        self.is_outdated |= failed_with != self.failed_with;
+        self.failed_with = failed_with;
         // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide again.
-        if std::mem::take(&mut self.is_outdated) || active != self.active {
-            let endpoints = self.endpoint_entries(now);
+        if (std::mem::take(&mut self.is_outdated) || active != self.active)
+            && let Some(handle) = self.handle.upgrade()
+        {
+            let endpoints = self.endpoint_table(now);
             let leaf = self.active_leaf();
-            self.handle.set(Picker {
+            handle.set(Picker {
                 assignment: leaf.and_then(|leaf| leaf.config.assignment.clone()),
                 drops: leaf.map(|leaf| Arc::clone(&leaf.drops)).unwrap_or_default(),
                 limit: leaf.map(|leaf| Arc::clone(&leaf.limit)),
+                sessions: leaf.and_then(|leaf| leaf.sessions.table().cloned()),
                 state: self.picker_state(),
                 priority: self.active.map(|active| active.priority),
+                leaf: leaf.map(|leaf| Arc::clone(&leaf.config.cluster.name)),
                 policy: leaf.map(|leaf| leaf.config.cluster.policy.clone()),
                 ring_size: self.ring_size(),
                 endpoints,
@@ -202,15 +298,20 @@ impl ClusterDriver {
     /// Ejects endpoints whose RPCs fail, and lets ejected ones return (gRFC A50).
     fn detect_outliers(&mut self, now: Instant) {
         for (index, leaf) in self.leaves.iter_mut().enumerate() {
-            if !leaf.detector.handle_timeout(now, random) {
+            let has_changed = leaf.detector.handle_timeout(now, random);
+            if let Some(metrics) = self.members.metrics() {
+                leaf.record_ejections(metrics);
+            }
+            if !has_changed {
                 continue;
             }
             let levels = self.levels.iter_mut().filter(|level| level.leaf() == index);
             for level in levels {
                 level.set_ejections(|address| leaf.detector.ejection(address).is_some());
             }
+            leaf.set_session_ejections();
             // The status shows ejections.
-            self.entries = None;
+            self.table = None;
             self.is_outdated = true;
         }
     }
@@ -223,7 +324,7 @@ impl ClusterDriver {
             // gRFC A56: a priority is created only when it is needed (C-240). One that is tried for the
             // first time may be connected already, by another channel: choose again with its state.
             for priority in self.connected..tried {
-                self.connect(now, priority);
+                self.connect_changed(now, priority);
                 self.report(now, priority);
             }
             let is_final = tried <= self.connected;
@@ -236,24 +337,28 @@ impl ClusterDriver {
         for level in self.levels.iter_mut().skip(self.connected) {
             level.disconnect();
         }
-        if self.connected != before || self.entries.is_none() {
+        if self.connected != before || self.table.is_none() {
             let levels = self.levels.iter();
-            let wanted: HashSet<_> = levels.flat_map(PriorityLevel::members).collect();
-            self.members.retain(&wanted);
-            self.entries = None;
+            self.members.retain(levels.flat_map(PriorityLevel::members));
+            self.table = None;
             self.is_outdated = true;
         }
     }
 
-    /// Makes the children of a priority members, which connects them if the policy does so.
-    fn connect(&mut self, now: Instant, priority: usize) {
+    /// Makes the children of a priority members, which connects them if the policy does so. Has no effect on a priority whose
+    /// children are members.
+    fn connect_changed(&mut self, now: Instant, priority: usize) {
         let level = &mut self.levels[priority];
+        if level.is_connected() {
+            level.update(now, &mut self.members);
+            return;
+        }
         let leaf = &self.leaves[level.leaf()];
-        level.connect(now, priority, &mut self.members);
+        level.connect(now, priority, &leaf.security, &mut self.members);
         // gRFC A50: an endpoint that continues is still ejected.
         level.set_ejections(|address| leaf.detector.ejection(address).is_some());
         level.update(now, &mut self.members);
-        self.entries = None;
+        self.table = None;
     }
 
     /// Gives the state of a priority to the priority policy.
@@ -261,6 +366,13 @@ impl ClusterDriver {
         if let Some(state) = self.levels[priority].state() {
             self.priorities.handle_state(now, priority, state);
         }
+    }
+
+    /// Returns the place in memory of the endpoints of each priority.
+    #[cfg(test)]
+    pub(super) fn endpoint_tables(&self) -> Vec<usize> {
+        let tables = self.levels.iter().map(PriorityLevel::endpoints);
+        tables.map(|table| table.as_ptr().addr()).collect()
     }
 
     /// Returns the size of the hash ring of the active priority.
@@ -298,8 +410,15 @@ impl ClusterDriver {
 
     /// Returns the status of RPCs that fail with this error.
     fn failure(&self, error: &str) -> Status {
-        let text = format!("cluster {}: {error}", self.handle.name);
+        let text = format!("cluster {}: {error}", self.name);
         status::of_control_plane(Code::Unavailable, text)
+    }
+
+    /// Returns the error text of the active priority if it has failed.
+    fn last_failure(&self) -> Option<String> {
+        let failed = |active: &ActivePriority| active.state == Connectivity::TransientFailure;
+        let active = self.active.filter(failed)?;
+        Some(self.failure_text(self.levels.get(active.priority)?))
     }
 
     /// Returns the error text of a failed priority, with the error of its last endpoint.
@@ -327,23 +446,42 @@ impl ClusterDriver {
 
     /// Returns the leaf of the active priority, or else the first one.
     fn active_leaf(&self) -> Option<&Leaf> {
+        self.leaves.get(self.active_leaf_index())
+    }
+
+    fn active_leaf_index(&self) -> usize {
         let active = self
             .active
             .and_then(|active| self.levels.get(active.priority));
-        self.leaves.get(active.map_or(0, PriorityLevel::leaf))
+        active.map_or(0, PriorityLevel::leaf)
     }
 
-    fn endpoint_entries(&mut self, now: Instant) -> Arc<[EndpointEntry]> {
+    fn endpoint_table(&mut self, now: Instant) -> Arc<EndpointTable> {
         let (levels, leaves) = (&self.levels, &self.leaves);
-        let of_level = |level: &PriorityLevel| {
-            let detector = &leaves[level.leaf()].detector;
-            level.entries(|address| ejected(now, detector.ejection(address)?))
-        };
-        let entries = self
-            .entries
-            .get_or_insert_with(|| levels.iter().flat_map(of_level).collect());
-        Arc::clone(entries)
+        let table = self.table.get_or_insert_with(|| {
+            let ejections = leaves.iter().map(|leaf| Arc::new(ejected_of(now, leaf)));
+            let ejections: Vec<_> = ejections.collect();
+            let of_level = |level: &PriorityLevel| level.table(&ejections[level.leaf()]);
+            let draining = levels.iter().flat_map(|level| {
+                let ejected = &ejections[level.leaf()];
+                leaves[level.leaf()]
+                    .draining_entries(level, |address| ejected.get(&address).copied())
+            });
+            Arc::new(EndpointTable {
+                levels: levels.iter().map(of_level).collect(),
+                draining: draining.collect(),
+            })
+        });
+        Arc::clone(table)
     }
+}
+
+/// Returns the ejected endpoints of a leaf.
+fn ejected_of(now: Instant, leaf: &Leaf) -> HashMap<SocketAddr, Ejected> {
+    let ejections = leaf.detector.ejections();
+    ejections
+        .filter_map(|(address, ejection)| Some((address, ejected(now, ejection)?)))
+        .collect()
 }
 
 fn ejected(now: Instant, ejection: Ejection) -> Option<Ejected> {

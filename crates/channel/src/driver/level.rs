@@ -1,23 +1,33 @@
 //! One priority of a cluster: its policy, and the states of the policy's children.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use oxds_client::metrics::{
+    BACKEND_SERVICE, LOCALITY, WRR_FALLBACK, WRR_NOT_YET_USABLE, WRR_STALE, WRR_WEIGHTS,
+};
+use oxds_client::rpc::random;
 use oxds_core::lb::Connectivity;
 use oxds_core::lb::policy::{
-    EndpointWeight, Policy, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality, PolicyPicker,
+    ChildAddress, EndpointWeight, Policy, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality,
+    PolicyPicker, WeightReport, WeightState,
 };
-use oxds_core::resource::{Cluster, Locality};
+use oxds_core::resolve::LeafCluster;
+use oxds_core::resource::Locality;
 use oxds_core::time::Instant;
 use smallvec::SmallVec;
 
-use super::epoch::Epoch;
-use super::members::{ChildPlace, Members};
+use super::kept::kept;
+use super::members::{ChildPlace, Members, Scope};
 use super::weights::WeightObserver;
-use crate::endpoint::{Ejected, EndpointEntry, PickAddress, PickChild};
+use crate::endpoint::{Addresses, Ejected, PickAddress, PickChild, PickChildren};
+use crate::endpoint_table::LevelEndpoints;
+use crate::epoch::Epoch;
 use crate::guard::AttemptObserver;
-use crate::random::random;
+use crate::metrics::{ChannelMetrics, locality_label};
+use crate::security::ClusterSecurity;
 
 /// Values that the priorities of a cluster share.
 #[derive(Clone, Copy, Debug)]
@@ -27,15 +37,26 @@ pub(super) struct LevelContext {
     pub(super) epoch: Epoch,
 }
 
+/// Place of a priority in its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LevelPlace {
+    /// Number of its leaf.
+    pub(super) leaf: usize,
+    /// Number among the priorities of the leaf.
+    pub(super) number: usize,
+    /// Number among the priorities of all leaves.
+    pub(super) priority: usize,
+}
+
 /// A priority of the assignment.
 pub(super) struct PriorityLevel {
-    /// Number of its leaf in the cluster.
-    leaf: usize,
-    /// Name of the leaf.
-    scope: Arc<str>,
-    policy: Policy,
-    /// Endpoints of all its localities, in order: each the addresses of the assignment.
-    endpoints: Vec<SmallVec<[PickAddress; 1]>>,
+    place: LevelPlace,
+    config: Arc<LeafCluster>,
+    policy: Arc<Policy>,
+    /// Endpoints of all its localities, in order.
+    endpoints: Arc<[Addresses]>,
+    /// The same priority before the update, until the children are members.
+    before: Option<Box<Self>>,
     connected: Option<ConnectedLevel>,
     epoch: Epoch,
 }
@@ -44,7 +65,7 @@ pub(super) struct PriorityLevel {
 struct ConnectedLevel {
     /// Ids of the members.
     members: Vec<usize>,
-    children: Arc<[PickChild]>,
+    children: PickChildren,
     weights: Vec<Arc<EndpointWeight>>,
     states: Vec<Connectivity>,
     /// Whether each child is ejected by outlier detection; empty if none is.
@@ -57,28 +78,84 @@ struct ConnectedLevel {
     next_update: Option<Instant>,
 }
 
+/// Children that an update did not change.
+struct KeptChildren<'a> {
+    before: &'a ConnectedLevel,
+    /// For each child after the update, its index before.
+    indexes: Vec<Option<usize>>,
+}
+
 impl PriorityLevel {
-    /// Makes a priority of a leaf, of its localities and their endpoints.
+    /// Makes a priority of a leaf, of the endpoints of its localities. `before` is the priority before the update, if it is at the
+    /// same place of the same cluster resource.
     pub(super) fn new(
-        leaf: usize,
-        cluster: &Cluster,
-        localities: &[Locality],
-        endpoints: Vec<SmallVec<[PickAddress; 1]>>,
+        place: LevelPlace,
+        config: &Arc<LeafCluster>,
+        endpoints: Vec<Addresses>,
+        before: Option<Self>,
         context: LevelContext,
     ) -> Self {
-        let localities: Vec<_> = localities.iter().map(policy_locality).collect();
+        let policy = &config.cluster.policy;
+        let localities = localities(config, place.number).iter();
+        let localities: Vec<_> = localities.map(policy_locality).collect();
         Self {
-            leaf,
-            scope: Arc::clone(&cluster.name),
-            policy: Policy::new(&cluster.policy, &localities, context.seed, &mut random),
-            endpoints,
+            place,
+            policy: Arc::new(Policy::new(policy, &localities, context.seed, &mut random)),
+            config: Arc::clone(config),
+            endpoints: endpoints.into(),
+            before: before.map(Box::new),
             connected: None,
             epoch: context.epoch,
         }
     }
 
+    /// Takes over a new configuration if nothing of it concerns this priority. Returns whether it did.
+    pub(super) fn keep(&mut self, place: LevelPlace, config: &Arc<LeafCluster>) -> bool {
+        let is_same =
+            self.is_at(place, config) && self.localities() == localities(config, place.number);
+        if is_same {
+            self.config = Arc::clone(config);
+        }
+        is_same
+    }
+
+    /// Returns whether it is at this place of the same cluster resource, so that equal endpoints have equal addresses.
+    pub(super) fn is_at(&self, place: LevelPlace, config: &LeafCluster) -> bool {
+        self.place == place && Arc::ptr_eq(&self.config.cluster, &config.cluster)
+    }
+
     pub(super) fn leaf(&self) -> usize {
-        self.leaf
+        self.place.leaf
+    }
+
+    /// Returns its number among the priorities of the cluster.
+    pub(super) fn priority(&self) -> usize {
+        self.place.priority
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.connected.is_some()
+    }
+
+    /// Returns its localities.
+    pub(super) fn localities(&self) -> &[Locality] {
+        localities(&self.config, self.place.number)
+    }
+
+    /// Returns its endpoints over all localities, without the draining ones.
+    pub(super) fn endpoints(&self) -> &[Addresses] {
+        &self.endpoints
+    }
+
+    /// Returns its endpoints for the status. `ejected` are those of its leaf.
+    pub(super) fn table(&self, ejected: &Arc<HashMap<SocketAddr, Ejected>>) -> LevelEndpoints {
+        let connected = self.connected.as_ref();
+        let children = connected.map(|connected| Arc::clone(&connected.children));
+        LevelEndpoints {
+            endpoints: Arc::clone(&self.endpoints),
+            children: children.map(|children| (Arc::clone(&self.policy), children)),
+            ejected: Arc::clone(ejected),
+        }
     }
 
     pub(super) fn policy(&self) -> &Policy {
@@ -86,34 +163,61 @@ impl PriorityLevel {
     }
 
     /// Makes its children members, which connects them if the policy does that at once.
-    pub(super) fn connect(&mut self, now: Instant, priority: usize, members: &mut Members) {
+    pub(super) fn connect(
+        &mut self,
+        now: Instant,
+        priority: usize,
+        security: &ClusterSecurity,
+        members: &mut Members,
+    ) {
         let demand = self.policy.demand();
         let count = self.policy.children().len();
         let mut ids = Vec::with_capacity(count);
         let mut states = Vec::with_capacity(count);
         let mut children = Vec::with_capacity(count);
         let mut weights = Vec::new();
+        let before = self.before.take();
+        let kept = before.as_ref().and_then(|before| self.kept(before));
         for (child, group) in self.policy.children().iter().enumerate() {
             let place = ChildPlace { priority, child };
+            let same = kept.as_ref().and_then(|kept| kept.get(child));
+            if let Some((index, id, state, same)) = same {
+                if index != child {
+                    members.set_place(id, place);
+                }
+                ids.push(id);
+                states.push(state);
+                weights.extend(kept.as_ref().and_then(|kept| kept.weight(index)));
+                children.push(same);
+                continue;
+            }
+            let addresses = self.addresses(group);
             // A child has at least one address.
-            let Some(member) = members.add(now, &self.scope, group, place, demand) else {
+            let scope = Scope::new(&self.config.cluster.name, security);
+            let added = members.add(now, scope, group, &addresses, place, demand);
+            let Some(member) = added else {
                 continue;
             };
             ids.push(member.id);
             states.push(member.state);
-            let mut observer = None;
+            let (mut observer, mut reports) = (None, None);
             if let Some(config) = self.policy.weights() {
                 let observed = Arc::clone(&member.weight);
-                let reports = WeightObserver::new(observed, Arc::clone(config), self.epoch);
-                observer = Some(Arc::new(reports) as Arc<dyn AttemptObserver>);
+                let receiver = WeightObserver::new(observed, Arc::clone(config), self.epoch);
+                // gRFC A58: weights come from reports out of band, or from those of RPCs, and never from both.
+                match config.out_of_band {
+                    Some(period) => reports = Some((period, Arc::new(receiver) as _)),
+                    None => observer = Some(Arc::new(receiver) as Arc<dyn AttemptObserver>),
+                }
                 weights.push(member.weight);
             }
-            children.push(PickChild {
+            members.watch_reports(member.id, reports);
+            children.push(Arc::new(PickChild {
                 member: member.id,
                 cell: member.cell,
-                addresses: self.addresses(group),
+                addresses,
                 observer,
-            });
+            }));
         }
         self.connected = Some(ConnectedLevel {
             members: ids,
@@ -127,6 +231,27 @@ impl PriorityLevel {
             next_update: None,
         });
         self.update(now, members);
+    }
+
+    /// Returns the children that `before` has, too, with the same addresses of the same endpoints.
+    fn kept<'a>(&self, before: &'a Self) -> Option<KeptChildren<'a>> {
+        let is_same_endpoint = |old: usize, new: usize| {
+            let (old, new) = (before.endpoints.get(old), self.endpoints.get(new));
+            old.zip(new).is_some_and(|(old, new)| Arc::ptr_eq(old, new))
+        };
+        let is_same_address = |(old, new): (&ChildAddress, &ChildAddress)| {
+            old.address == new.address && is_same_endpoint(old.endpoint, new.endpoint)
+        };
+        let is_same = |old: &PolicyChild, new: &PolicyChild| {
+            let all = old.addresses.iter().zip(&new.addresses);
+            old.addresses.len() == new.addresses.len() && all.into_iter().all(is_same_address)
+        };
+        let key = |child: &PolicyChild| child.addresses.first().map(|first| first.address);
+        let (old, new) = (before.policy.children(), self.policy.children());
+        Some(KeptChildren {
+            before: before.connected.as_ref()?,
+            indexes: kept(old, new, is_same, (key, key)),
+        })
     }
 
     /// Returns the addresses of a child, in its order.
@@ -196,7 +321,7 @@ impl PriorityLevel {
         }
     }
 
-    /// Returns whether an endpoint is ejected.
+    /// Returns whether outlier detection has ejected an endpoint of this priority.
     pub(super) fn has_ejections(&self) -> bool {
         self.connected
             .as_ref()
@@ -220,6 +345,13 @@ impl PriorityLevel {
                 weights: &connected.weights,
             };
             let update = self.policy.update(input, &mut random);
+            if let Some(metrics) = members.metrics()
+                && !connected.weights.is_empty()
+            {
+                for report in self.policy.weight_reports(input) {
+                    record_weights(metrics, &report, &connected.children);
+                }
+            }
             connected.state = update.state;
             connected.picker = Arc::new(update.picker);
             connected.next_update = self.policy.update_period().map(|period| now + period);
@@ -243,7 +375,7 @@ impl PriorityLevel {
     }
 
     /// Returns the picker with its children, if they are members.
-    pub(super) fn picker(&self) -> Option<(Arc<PolicyPicker>, Arc<[PickChild]>)> {
+    pub(super) fn picker(&self) -> Option<(Arc<PolicyPicker>, PickChildren)> {
         let connected = self.connected.as_ref()?;
         Some((
             Arc::clone(&connected.picker),
@@ -265,33 +397,21 @@ impl PriorityLevel {
         let connected = self.connected.iter();
         connected.flat_map(|connected| connected.members.iter().copied())
     }
+}
 
-    /// Returns an entry for the status of each endpoint.
-    pub(super) fn entries(
-        &self,
-        ejected: impl Fn(SocketAddr) -> Option<Ejected>,
-    ) -> Vec<EndpointEntry> {
-        let entry = |endpoint: &SmallVec<[PickAddress; 1]>| {
-            let first = endpoint.first()?;
-            Some(EndpointEntry {
-                picked: Arc::clone(&first.picked),
-                child: None,
-                ejected: ejected(first.picked.address),
-            })
-        };
-        // An endpoint has at least one address.
-        let mut entries: Vec<_> = self.endpoints.iter().filter_map(entry).collect();
-        let connected = self.connected.iter();
-        let children = connected.flat_map(|connected| &*connected.children);
-        for (group, child) in self.policy.children().iter().zip(children) {
-            for (index, address) in (0..).zip(&group.addresses) {
-                if let Some(entry) = entries.get_mut(address.endpoint) {
-                    let new = || (Arc::clone(&child.cell), SmallVec::new());
-                    entry.child.get_or_insert_with(new).1.push(index);
-                }
-            }
-        }
-        entries
+impl KeptChildren<'_> {
+    /// Returns a child by its index now: its index before, its member, its state and itself.
+    fn get(&self, child: usize) -> Option<(usize, usize, Connectivity, Arc<PickChild>)> {
+        let index = (*self.indexes.get(child)?)?;
+        let member = *self.before.members.get(index)?;
+        let state = *self.before.states.get(index)?;
+        let child = self.before.children.get(index)?;
+        Some((index, member, state, Arc::clone(child)))
+    }
+
+    /// Returns the weight of a child by its index before, if the policy reads weights.
+    fn weight(&self, before: usize) -> Option<Arc<EndpointWeight>> {
+        self.before.weights.get(before).map(Arc::clone)
     }
 }
 
@@ -311,6 +431,46 @@ impl ConnectedLevel {
             .map(effective)
             .collect()
     }
+}
+
+/// Records the weights of an update (gRFC A78).
+fn record_weights(metrics: &ChannelMetrics, report: &WeightReport, children: &[Arc<PickChild>]) {
+    let child = children.get(report.child);
+    let picked = child.and_then(|child| Some(&child.addresses.first()?.picked));
+    let locality = picked.filter(|_| report.is_of_locality);
+    let locality = locality_label(locality.map_or("", |picked| &picked.locality));
+    let label = |key| match key {
+        LOCALITY => locality.as_str(),
+        BACKEND_SERVICE => picked.map_or("", |picked| &*picked.cluster),
+        _ => "",
+    };
+    let count = |state: fn(&WeightState) -> bool| {
+        let matching = report.weights.iter().filter(|one| state(one));
+        matching.count() as u64
+    };
+    let counts = [
+        (&WRR_FALLBACK, u64::from(report.is_fallback())),
+        (
+            &WRR_NOT_YET_USABLE,
+            count(|state| *state == WeightState::NotYetUsable),
+        ),
+        (&WRR_STALE, count(|state| *state == WeightState::Stale)),
+    ];
+    for (counter, by) in counts.into_iter().filter(|(_, by)| *by > 0) {
+        metrics.add(counter, by, label);
+    }
+    let weights = report.weights.iter().map(|state| match state {
+        WeightState::Usable(weight) => f64::from(*weight),
+        WeightState::NotYetUsable | WeightState::Stale => 0.0,
+    });
+    metrics.record_all(&WRR_WEIGHTS, weights, label);
+}
+
+/// Returns the localities of a priority of a leaf.
+pub(super) fn localities(config: &LeafCluster, number: usize) -> &[Locality] {
+    let assignment = config.assignment.as_ref();
+    let found = assignment.and_then(|assignment| assignment.priorities.get(number));
+    found.map_or(&[], Vec::as_slice)
 }
 
 fn policy_locality(locality: &Locality) -> PolicyLocality {

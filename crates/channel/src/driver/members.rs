@@ -1,15 +1,17 @@
 //! Members: the children of a cluster's policies that have connections, or may get them.
 //!
-//! Members are kept by address, regardless of priority and locality, so an assignment that only moves
+//! Members are kept by address and security, regardless of priority and locality, so an assignment that only moves
 //! an endpoint keeps its connections (C-243). Each is connected by a [`PickFirst`], which most of the time
 //! has one address. The failure of a member is sticky: it counts as failed until it is ready again, even while
 //! it connects (gRFC A62). Otherwise RPCs would wait instead of failing fast each time a dead backend is dialled.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use oxds_client::metrics::{PICK_FIRST_DISCONNECTIONS, PICK_FIRST_FAILED, PICK_FIRST_SUCCEEDED};
 use oxds_client::transport::DialError;
 use oxds_core::lb::Connectivity;
 use oxds_core::lb::policy::{Demand, EndpointWeight, PickFirst, PolicyChild};
@@ -17,28 +19,63 @@ use oxds_core::time::Instant;
 use smallvec::SmallVec;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::endpoint::{ChildCell, ReadyChild};
-use crate::pool::{Pool, Security};
-use crate::subchannel::{StateChanged, StateWatch, Subchannel, SubchannelState};
+use crate::endpoint::{ChildCell, PickAddress, Picked, ReadyChild};
+use crate::metrics::ChannelMetrics;
+use crate::pool::Pool;
+use crate::security::{ClusterSecurity, Security};
+use crate::subchannel::{
+    ReportSink, ReportWatch, StateChanged, StateWatch, Subchannel, SubchannelState,
+};
 
 /// The members of one cluster.
 pub(super) struct Members {
     members: Vec<Option<Member>>,
     /// Ids of removed members, which the next members get.
     free: Vec<usize>,
-    /// Two leaves may have the same address.
-    by_address: HashMap<SocketAddr, SmallVec<[usize; 1]>>,
+    /// Two leaves may have the same address, and a member before and after an update.
+    by_address: HashMap<SocketAddr, SmallVec<[usize; 2]>>,
     /// Times at which members try their next address, each with the member.
     timers: BTreeSet<(Instant, usize)>,
     connector: Connector,
 }
 
 /// Makes and watches subchannels.
+#[derive(Clone)]
 struct Connector {
     pool: Pool,
     token: u64,
     changes: UnboundedSender<StateChanged>,
+    metrics: Option<Arc<ChannelMetrics>>,
 }
+
+/// The leaf of a member.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    name: &'a Arc<str>,
+    security: &'a ClusterSecurity,
+}
+
+impl<'a> Scope<'a> {
+    /// Returns the leaf of this name, whose endpoints have this security.
+    pub(super) fn new(name: &'a Arc<str>, security: &'a ClusterSecurity) -> Self {
+        Self { name, security }
+    }
+
+    /// Returns the addresses of a child, each with its security.
+    fn targets(self, child: &PolicyChild, addresses: &[PickAddress]) -> Targets {
+        let targets = child.addresses.iter().map(|each| {
+            let mut picked = addresses.iter().map(|address| &address.picked);
+            let picked = picked.find(|picked| picked.address == each.address);
+            // gRFC A101: the name of the host, without the port that it may have.
+            let host = picked.and_then(|picked| Some(picked.authority.as_ref()?.host()));
+            (each.address, self.security.endpoint(host))
+        });
+        targets.collect()
+    }
+}
+
+/// Addresses of a child, each with the security of its connections.
+type Targets = SmallVec<[(SocketAddr, Security); 1]>;
 
 /// A child of the policy of a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +92,15 @@ pub(super) struct MemberHandle {
     pub(super) state: Connectivity,
 }
 
+/// Time between the load reports of a member, and their receiver.
+pub(super) type WantedReports = (Duration, Arc<dyn ReportSink>);
+
+/// Load reports of a member, and the address that is watched.
+struct MemberReports {
+    wanted: WantedReports,
+    watched: Option<(usize, ReportWatch)>,
+}
+
 /// A member that may have changed.
 type Changed = (ChildPlace, Connectivity);
 
@@ -65,57 +111,93 @@ struct Member {
     place: ChildPlace,
     demand: Demand,
     addresses: SmallVec<[MemberAddress; 1]>,
+    /// The addresses with their clusters and localities, if metrics are recorded.
+    picked: Option<Box<[Arc<Picked>]>>,
     machine: PickFirst,
     /// The machine's timer in [`Members::timers`].
     timer: Option<Instant>,
     cell: Arc<ChildCell>,
     weight: Arc<EndpointWeight>,
+    /// Load reports out of band, if the policy wants them.
+    reports: Option<Box<MemberReports>>,
     /// Last connection error since it was ready.
     error: Option<(SocketAddr, DialError)>,
 }
 
 struct MemberAddress {
     address: SocketAddr,
+    security: Security,
     /// `None` while the address is not needed.
     watch: Option<StateWatch>,
 }
 
 impl Members {
     /// Returns an empty set. Changes of its members are sent on `changes` with `token`.
-    pub(super) fn new(pool: Pool, token: u64, changes: UnboundedSender<StateChanged>) -> Self {
+    pub(super) fn new(
+        pool: Pool,
+        token: u64,
+        changes: UnboundedSender<StateChanged>,
+        metrics: Option<Arc<ChannelMetrics>>,
+    ) -> Self {
+        Self::with_connector(Connector {
+            pool,
+            token,
+            changes,
+            metrics,
+        })
+    }
+
+    /// Returns an empty set of the same cluster.
+    pub(super) fn another(&self) -> Self {
+        Self::with_connector(self.connector.clone())
+    }
+
+    fn with_connector(connector: Connector) -> Self {
         Self {
             members: Vec::new(),
             free: Vec::new(),
             by_address: HashMap::new(),
             timers: BTreeSet::new(),
-            connector: Connector {
-                pool,
-                token,
-                changes,
-            },
+            connector,
         }
+    }
+
+    /// Returns the recorder of the channel, if it has one.
+    pub(super) fn metrics(&self) -> Option<&Arc<ChannelMetrics>> {
+        self.connector.metrics.as_ref()
     }
 
     /// Adds a child, or moves the member of the same leaf with the same addresses to another place.
     pub(super) fn add(
         &mut self,
         now: Instant,
-        scope: &Arc<str>,
+        scope: Scope<'_>,
         child: &PolicyChild,
+        addresses: &[PickAddress],
         place: ChildPlace,
         demand: Demand,
     ) -> Option<MemberHandle> {
         let first = child.addresses.first()?.address;
+        let targets = scope.targets(child, addresses);
         let mut with_address = self.by_address.get(&first).into_iter().flatten().copied();
-        let known =
-            with_address.find(|id| self.get(*id).is_some_and(|member| member.is(scope, child)));
-        let new = || Member::new(scope, child, place, demand);
-        let id = known.unwrap_or_else(|| self.insert(new()));
+        let known = with_address.find(|id| {
+            self.get(*id)
+                .is_some_and(|member| member.is(scope.name, &targets))
+        });
+        let new = |targets| Member::new(scope.name, targets, place, demand);
+        let id = match known {
+            Some(known) => known,
+            None => self.insert(new(targets)),
+        };
         let member = self.members.get_mut(id)?.as_mut()?;
         // `pick_first` connects at once only at its start.
         let is_started = known.is_some() && demand == Demand::AtStart;
         member.place = place;
         member.demand = demand;
+        if self.connector.metrics.is_some() {
+            let picked = addresses.iter().map(|each| Arc::clone(&each.picked));
+            member.picked = Some(picked.collect());
+        }
         if demand != Demand::OnPick && !is_started {
             member.connect(now, &self.connector);
         }
@@ -123,6 +205,29 @@ impl Members {
         let handle = member.handle(id);
         self.update_timer(id);
         Some(handle)
+    }
+
+    /// Moves a member to another place.
+    pub(super) fn set_place(&mut self, id: usize, place: ChildPlace) {
+        if let Some(member) = self.members.get_mut(id).and_then(Option::as_mut) {
+            member.place = place;
+        }
+    }
+
+    /// Sets the receiver of a member's load reports, with the time between them. Without one, the endpoint is not asked for them.
+    pub(super) fn watch_reports(&mut self, id: usize, reports: Option<WantedReports>) {
+        if let Some(member) = self.members.get_mut(id).and_then(Option::as_mut) {
+            let new = |wanted| {
+                Box::new(MemberReports {
+                    wanted,
+                    watched: None,
+                })
+            };
+            // The old watch ends after the new one begins, so that the stream stays if the period does.
+            let old = std::mem::replace(&mut member.reports, reports.map(new));
+            member.settle_reports();
+            drop(old);
+        }
     }
 
     /// Connects a member, if it is idle. Returns its place and its state.
@@ -133,9 +238,11 @@ impl Members {
     /// Reads the state of a subchannel that changed. Returns the children that may have changed.
     pub(super) fn refresh(&mut self, now: Instant, address: SocketAddr) -> SmallVec<[Changed; 1]> {
         let ids = self.by_address.get(&address).cloned().unwrap_or_default();
-        let changed = ids
-            .into_iter()
-            .filter_map(|id| self.change(now, id, |member, _| member.refresh(now, address)));
+        let changed = ids.into_iter().filter_map(|id| {
+            self.change(now, id, |member, connector| {
+                member.refresh(now, address, connector);
+            })
+        });
         changed.collect()
     }
 
@@ -161,10 +268,16 @@ impl Members {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Removes all members but the wanted. RPCs on removed members continue.
-    pub(super) fn retain(&mut self, wanted: &HashSet<usize>) {
+    /// Removes all members but those with the `wanted` ids. RPCs on removed members continue.
+    pub(super) fn retain(&mut self, wanted: impl IntoIterator<Item = usize>) {
+        let mut is_wanted = vec![false; self.members.len()];
+        for id in wanted {
+            if let Some(is_wanted) = is_wanted.get_mut(id) {
+                *is_wanted = true;
+            }
+        }
         for (id, slot) in self.members.iter_mut().enumerate() {
-            if wanted.contains(&id) {
+            if is_wanted[id] {
                 continue;
             }
             let Some(mut member) = slot.take() else {
@@ -237,11 +350,14 @@ impl Members {
 }
 
 impl Member {
-    fn new(scope: &Arc<str>, child: &PolicyChild, place: ChildPlace, demand: Demand) -> Self {
-        let addresses = child.addresses.iter().map(|each| MemberAddress {
-            address: each.address,
-            watch: None,
-        });
+    fn new(scope: &Arc<str>, targets: Targets, place: ChildPlace, demand: Demand) -> Self {
+        let addresses = targets
+            .into_iter()
+            .map(|(address, security)| MemberAddress {
+                address,
+                security,
+                watch: None,
+            });
         let addresses: SmallVec<_> = addresses.collect();
         Self {
             scope: Arc::clone(scope),
@@ -250,16 +366,22 @@ impl Member {
             machine: PickFirst::new(addresses.len()),
             cell: Arc::new(ChildCell::new(addresses.len())),
             addresses,
+            picked: None,
             timer: None,
             weight: Arc::default(),
+            reports: None,
             error: None,
         }
     }
 
-    /// Returns whether it is this child of a leaf: one with the same addresses, in the same order.
-    fn is(&self, scope: &Arc<str>, child: &PolicyChild) -> bool {
-        let own = self.addresses.iter().map(|each| each.address);
-        self.scope == *scope && own.eq(child.addresses.iter().map(|each| each.address))
+    /// Returns whether it is this child of a leaf: one with the same addresses, in the same order, and the same security.
+    fn is(&self, scope: &Arc<str>, targets: &Targets) -> bool {
+        let own = self.addresses.iter();
+        let own = own.map(|each| (&each.address, &each.security));
+        self.scope == *scope
+            && own.eq(targets
+                .iter()
+                .map(|(address, security)| (address, security)))
     }
 
     fn handle(&self, id: usize) -> MemberHandle {
@@ -278,14 +400,20 @@ impl Member {
         }
         let mut states = SmallVec::<[Connectivity; 1]>::new();
         for index in 0..self.addresses.len() {
-            let subchannel = self.watch(index, connector);
-            states.push(subchannel.state().connectivity());
+            // A subchannel that no channel uses is idle, and is made when its turn comes.
+            let each = &self.addresses[index];
+            states.push(
+                match connector.pool.contains(each.address, &each.security) {
+                    true => self.watch(index, connector).state().connectivity(),
+                    false => Connectivity::Idle,
+                },
+            );
         }
         self.machine.connect(now, states);
     }
 
     /// Reads the state of an address.
-    fn refresh(&mut self, now: Instant, address: SocketAddr) {
+    fn refresh(&mut self, now: Instant, address: SocketAddr, connector: &Connector) {
         let mut all = self.addresses.iter().enumerate();
         let Some((index, found)) = all.find(|(_, each)| each.address == address) else {
             return;
@@ -296,7 +424,18 @@ impl Member {
         if let SubchannelState::TransientFailure(error) = state {
             self.error = Some((address, error));
         }
+        let was_selected = self.machine.selected() == Some(index);
         self.machine.handle_state(now, index, connectivity);
+        if let Some(metrics) = &connector.metrics {
+            let is_selected = self.machine.selected() == Some(index);
+            let counter = match (was_selected, is_selected) {
+                (true, false) => &PICK_FIRST_DISCONNECTIONS,
+                (false, true) => &PICK_FIRST_SUCCEEDED,
+                _ if connectivity == Connectivity::TransientFailure => &PICK_FIRST_FAILED,
+                _ => return,
+            };
+            metrics.add(counter, 1, |_| "");
+        }
     }
 
     /// Does what the machine wants: connects and releases addresses, and shows the connections of a ready child.
@@ -331,13 +470,43 @@ impl Member {
         if ready.is_some() || self.cell.ready().is_some() {
             self.cell.set_ready(ready);
         }
+        self.settle_reports();
+    }
+
+    /// Watches the load reports of the selected address, and of no other (gRFC A51).
+    fn settle_reports(&mut self) {
+        let Some(reports) = &mut self.reports else {
+            return;
+        };
+        let selected = self.machine.selected();
+        if reports.watched.as_ref().map(|(index, _)| *index) == selected {
+            return;
+        }
+        let subchannel = selected.and_then(|index| {
+            let watch = self.addresses.get(index)?.watch.as_ref()?;
+            Some((index, watch.subchannel()))
+        });
+        reports.watched = subchannel.map(|(index, subchannel)| {
+            let (period, sink) = &reports.wanted;
+            (index, subchannel.watch_reports(*period, Arc::clone(sink)))
+        });
     }
 
     /// Watches the subchannel of an address, which is made if no other channel has it.
     fn watch(&mut self, index: usize, connector: &Connector) -> Arc<Subchannel> {
-        let MemberAddress { address, watch } = &mut self.addresses[index];
+        let MemberAddress {
+            address,
+            security,
+            watch,
+        } = &mut self.addresses[index];
         let watch = watch.get_or_insert_with(|| {
-            let subchannel = connector.pool.subchannel(*address, Security::Plaintext);
+            let subchannel = connector.pool.subchannel(*address, security);
+            if let Some(metrics) = &connector.metrics {
+                let mut picked = self.picked.iter().flatten();
+                if let Some(picked) = picked.find(|picked| picked.address == *address) {
+                    subchannel.observe(metrics, &picked.cluster, &picked.locality);
+                }
+            }
             self.cell.set_subchannel(index, Some(&subchannel));
             subchannel.watch(connector.token, connector.changes.clone())
         });
@@ -355,6 +524,7 @@ impl Member {
 
     /// Releases all subchannels. Pickers that are still in use may have the cell.
     fn release(&mut self) {
+        self.reports = None;
         for (index, address) in self.addresses.iter_mut().enumerate() {
             address.watch = None;
             self.cell.set_subchannel(index, None);

@@ -5,18 +5,24 @@
 //!   configuration ──────┐
 //!   subchannel changed ─┼──▶ ChannelDriver ──▶ RoutingTable, Pickers (swapped in) ──▶ wake waiting RPCs
 //!   endpoint wanted ────┤         │
+//!   cluster released ───┤         │
 //!   timers ─────────────┘         │
 //!                                 └──▶ subchannels: connect, release
 //! ```
+//!
+//! A cluster that the routes no longer name stays until the last RPC that chose it has a response or ends (gRFC A31).
 //!
 //! The driver reads all pending changes before it builds a picker, so a thousand endpoints that connect
 //! at the same time do not cost a thousand pickers.
 
 mod cluster;
-mod epoch;
+mod kept;
 mod leaf;
 mod level;
 mod members;
+mod sessions;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 use std::collections::{HashMap, HashSet};
@@ -24,24 +30,31 @@ use std::sync::Arc;
 
 use oxds_client::load::LoadReporter;
 use oxds_core::resolve::{Resolution, XdsConfig};
+use oxds_core::resource::DnsTarget;
 use oxds_core::time::Instant;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tonic::Code;
 
 use self::cluster::ClusterDriver;
-use self::epoch::Epoch;
+use self::leaf::LeafContext;
 use self::members::Members;
-use crate::picker::{Wanted, WantedSender};
+use crate::epoch::Epoch;
+use crate::picker::ReleasedSender;
 use crate::pool::Pool;
 use crate::routing::{ChannelShared, Routing, RoutingTable};
+use crate::security::ChannelSecurity;
 use crate::status;
 use crate::subchannel::StateChanged;
+use crate::wanted::{Wanted, WantedSender};
 
 /// Source of a channel's configurations: the xDS client, or a script in tests.
 pub(crate) trait XdsConfigSource: Send + 'static {
     /// Returns the next configuration, or the error that replaces it. Pends while nothing changes.
     /// Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Resolution> + Send;
+
+    /// Looks the host of a `LOGICAL_DNS` cluster up again soon, because a connection to it has failed or has ended.
+    fn look_up_again(&mut self, host: &DnsTarget);
 
     /// Returns the reporter for the load of its clusters.
     fn load_reporter(&self) -> Option<LoadReporter> {
@@ -53,6 +66,7 @@ pub(crate) trait XdsConfigSource: Send + 'static {
 pub(crate) struct ChannelDriver {
     shared: Arc<ChannelShared>,
     pool: Pool,
+    security: ChannelSecurity,
     loads: Option<LoadReporter>,
     epoch: Epoch,
     /// By the token that their subchannels' changes carry.
@@ -64,15 +78,25 @@ pub(crate) struct ChannelDriver {
     wanted_sender: UnboundedSender<Wanted>,
     /// Idle endpoints that RPCs wait for.
     wanted: UnboundedReceiver<Wanted>,
+    released_sender: UnboundedSender<u64>,
+    /// Tokens of clusters that neither the routes nor RPCs use any more.
+    released: UnboundedReceiver<u64>,
 }
 
 impl ChannelDriver {
-    pub(crate) fn new(shared: Arc<ChannelShared>, pool: Pool, loads: Option<LoadReporter>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<ChannelShared>,
+        pool: Pool,
+        security: ChannelSecurity,
+        loads: Option<LoadReporter>,
+    ) -> Self {
         let (change_sender, changes) = mpsc::unbounded_channel();
         let (wanted_sender, wanted) = mpsc::unbounded_channel();
+        let (released_sender, released) = mpsc::unbounded_channel();
         Self {
             shared,
             pool,
+            security,
             loads,
             epoch: Epoch::start(),
             clusters: HashMap::new(),
@@ -82,6 +106,8 @@ impl ChannelDriver {
             changes,
             wanted_sender,
             wanted,
+            released_sender,
+            released,
         }
     }
 
@@ -93,9 +119,15 @@ impl ChannelDriver {
                 resolution = source.next() => self.configure(resolution),
                 Some(change) = self.changes.recv() => self.handle_changes(change),
                 Some(wanted) = self.wanted.recv() => self.handle_wanted(wanted),
+                Some(token) = self.released.recv() => self.release(token),
                 () = sleep_until(timeout) => {}
             }
             self.update_pickers();
+            for cluster in self.clusters.values_mut() {
+                for host in cluster.take_failed_hosts() {
+                    source.look_up_again(&host);
+                }
+            }
         }
     }
 
@@ -130,7 +162,7 @@ impl ChannelDriver {
         let mut next = Some(first);
         while let Some(wanted) = next {
             if let Some(cluster) = self.clusters.get_mut(&wanted.token) {
-                cluster.connect_wanted(now, wanted.member);
+                cluster.connect_wanted(now, wanted.endpoint);
             }
             next = self.wanted.try_recv().ok();
         }
@@ -159,7 +191,9 @@ impl ChannelDriver {
                     Code::Unavailable,
                     text,
                 )));
-                self.retain_clusters(&[]);
+                // RPCs that have chosen a cluster may continue there: the configuration may return.
+                self.clusters.retain(|_, cluster| cluster.is_used());
+                self.remove_names();
             }
         }
         self.shared.wake();
@@ -167,7 +201,7 @@ impl ChannelDriver {
 
     fn apply(&mut self, config: Arc<XdsConfig>) {
         // gRFC A31: the LB configuration is applied before the config selector (C-231). So: first the
-        // clusters, then the table that names them, then the removal of clusters that it no longer
+        // clusters, then the table that names them, then the retirement of clusters that it no longer
         // names. At every moment an RPC finds a cluster that is kept connected.
         let now = self.now();
         let tokens: Vec<_> = config
@@ -178,16 +212,21 @@ impl ChannelDriver {
         let mut clusters = Vec::with_capacity(tokens.len());
         for (entry, token) in config.clusters.iter().zip(&tokens) {
             if let Some(cluster) = self.clusters.get_mut(token) {
-                cluster.configure(now, &entry.config, self.loads.as_ref());
+                let has_sessions = config.routes.has_sessions;
+                let context = LeafContext {
+                    loads: self.loads.as_ref(),
+                    security: &self.security,
+                };
+                cluster.configure(now, &entry.config, has_sessions, context);
+                clusters.push(cluster.handle());
                 cluster.update_picker(now);
-                clusters.push(Arc::clone(cluster.handle()));
             }
         }
         self.shared.set(Routing::Table(RoutingTable {
             config,
             clusters: clusters.into(),
         }));
-        self.retain_clusters(&tokens);
+        self.retire_others(&tokens);
     }
 
     /// Returns the token of the cluster's driver. Creates the driver if necessary.
@@ -197,26 +236,47 @@ impl ChannelDriver {
         }
         let token = self.next_token;
         self.next_token += 1;
-        let members = Members::new(self.pool.clone(), token, self.change_sender.clone());
-        let wanted = WantedSender::new(token, self.wanted_sender.clone());
-        self.clusters.insert(
+        let members = Members::new(
+            self.pool.clone(),
             token,
-            ClusterDriver::new(Arc::clone(name), members, wanted, self.epoch),
+            self.change_sender.clone(),
+            self.shared.metrics.clone(),
         );
+        let wanted = WantedSender::new(token, self.wanted_sender.clone());
+        let released = ReleasedSender::new(token, self.released_sender.clone());
+        let cluster = ClusterDriver::new(Arc::clone(name), members, wanted, released, self.epoch);
+        self.clusters.insert(token, cluster);
         self.by_name.insert(Arc::clone(name), token);
         token
     }
 
-    fn retain_clusters(&mut self, tokens: &[u64]) {
-        let kept: HashSet<_> = tokens.iter().copied().collect();
-        self.by_name.retain(|_, token| kept.contains(token));
+    /// Retires the clusters that the routes do not name, and removes those of them that no RPC uses.
+    fn retire_others(&mut self, tokens: &[u64]) {
+        let named: HashSet<_> = tokens.iter().copied().collect();
         self.clusters.retain(|token, cluster| {
-            let keep = kept.contains(token);
-            if !keep {
-                cluster.close();
+            if named.contains(token) {
+                return true;
             }
-            keep
+            // gRFC A31: the cluster lives until the RPCs that chose it have ended their picks (C-231).
+            cluster.retire();
+            cluster.is_used()
         });
+        self.remove_names();
+    }
+
+    /// Removes a cluster whose last use has ended. It may be in use again.
+    fn release(&mut self, token: u64) {
+        let is_unused = |cluster: &ClusterDriver| !cluster.is_used();
+        if self.clusters.get(&token).is_some_and(is_unused) {
+            self.clusters.remove(&token);
+            self.remove_names();
+        }
+    }
+
+    /// Removes the names of removed clusters.
+    fn remove_names(&mut self) {
+        self.by_name
+            .retain(|_, token| self.clusters.contains_key(token));
     }
 }
 

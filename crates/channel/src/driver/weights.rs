@@ -1,12 +1,13 @@
-//! Weights of endpoints from the load that they report at the end of RPCs (gRFC A58).
+//! Weights of endpoints from the load that they report, at the end of RPCs or out of band (gRFC A58).
 
 use std::sync::Arc;
 
-use oxds_client::load;
+use oxds_client::load::{self, OrcaLoadReport};
 use oxds_core::lb::policy::{EndpointWeight, WeightedRoundRobinConfig};
 
-use super::epoch::Epoch;
+use crate::epoch::Epoch;
 use crate::guard::{AttemptEnd, AttemptObserver};
+use crate::subchannel::ReportSink;
 
 /// Reads the ORCA reports of one endpoint.
 #[derive(Debug)]
@@ -33,8 +34,14 @@ impl WeightObserver {
 impl AttemptObserver for WeightObserver {
     fn ended(&self, end: AttemptEnd<'_>) {
         if let Some(report) = end.trailers.and_then(load::orca) {
-            self.weight
-                .handle_report(self.epoch.now(), &report, &self.config);
+            self.report(&report);
         }
+    }
+}
+
+impl ReportSink for WeightObserver {
+    fn report(&self, report: &OrcaLoadReport) {
+        let now = self.epoch.now();
+        self.weight.handle_report(now, report, &self.config);
     }
 }

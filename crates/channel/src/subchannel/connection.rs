@@ -19,6 +19,8 @@ const STREAM_IDS: u64 = 1 << 30;
 pub(crate) struct Connection {
     /// Cloned by each RPC: a clone is what opens a stream.
     pub(super) sender: SendRequest<Bytes>,
+    /// Whether it is encrypted: then the scheme of requests is `https`.
+    pub(super) is_private: bool,
     /// Whether the server has sent a GOAWAY.
     going_away: GoingAway,
     /// Whether the connection has ended.
@@ -68,6 +70,7 @@ impl Connection {
         let max_streams = settings.max_concurrent_streams.unwrap_or(u32::MAX);
         Self {
             sender,
+            is_private: false,
             going_away,
             closed: AtomicBool::new(false),
             silent: AtomicBool::new(false),

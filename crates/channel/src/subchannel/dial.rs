@@ -1,4 +1,4 @@
-//! Connects to an endpoint, and makes the HTTP/2 handshake.
+//! Connects to an endpoint, and makes the handshakes of security and HTTP/2.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use oxds_client::transport::{self, DialError, Keepalive, Opened, ServerUri};
 
 use super::connection::Connection;
 use super::driver::ConnectionDriver;
+use crate::security::Security;
 
 /// Bytes of one response that the endpoint may send before the application reads: 4 MiB, the largest message that gRPC
 /// accepts by default, so that no such message waits for a window update. Over a round trip of 20 ms it allows 200 MB/s.
@@ -30,17 +31,24 @@ const MAX_BROKEN_STREAMS: usize = 1024;
 /// Cancel-safe: dropping the future closes the socket.
 pub(super) async fn dial(
     address: SocketAddr,
+    security: &Security,
     keepalive: Keepalive,
     calls: &Arc<CallCounter>,
 ) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
     let uri = ServerUri::at(address);
-    transport::dial(&uri, |opened| handshake(opened, keepalive, calls)).await
+    let is_private = security.is_private();
+    let shake = |opened| handshake(opened, keepalive, calls, is_private);
+    match security.credentials() {
+        None => transport::dial(&uri, shake).await,
+        Some(credentials) => transport::dial_secured(&uri, credentials, shake).await,
+    }
 }
 
 async fn handshake(
     opened: Opened,
     keepalive: Keepalive,
     calls: &Arc<CallCounter>,
+    is_private: bool,
 ) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
     let (sender, h2) = Builder::new()
         .initial_window_size(STREAM_WINDOW)
@@ -54,7 +62,8 @@ async fn handshake(
     let going_away = opened.going_away;
     let mut driver = ConnectionDriver::new(h2, going_away.clone(), opened.activity, keepalive);
     let settings = opened.preface.received(&mut driver).await?;
-    let connection = Connection::new(sender, settings, opened.addresses, going_away, calls);
+    let mut connection = Connection::new(sender, settings, opened.addresses, going_away, calls);
+    connection.is_private = is_private;
     let connection = Arc::new(connection);
     driver.attach(&connection);
     Ok((connection, driver))

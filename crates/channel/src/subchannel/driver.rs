@@ -13,12 +13,15 @@ use oxds_core::time::Instant;
 use tokio::time::{Sleep, sleep_until};
 
 use super::connection::Connection;
+use crate::metrics::DisconnectReason;
 
 /// Drives a connection; completes when it is closed.
 pub(super) struct ConnectionDriver {
     /// `None` after its end.
     h2: Option<h2::client::Connection<Http2Socket, Bytes>>,
     going_away: GoingAway,
+    /// Reason of the end, if it was not a GOAWAY.
+    ended: DisconnectReason,
     keepalive: KeepaliveTimer,
     /// Weak, because the connection closes when the last handle is dropped.
     connection: Weak<Connection>,
@@ -29,6 +32,8 @@ struct KeepaliveTimer {
     machine: Keepalive,
     activity: ReadActivity,
     pings: Option<PingPong>,
+    /// A ping was sent, and its answer was not taken yet.
+    awaits_pong: bool,
     /// Zero of the machine's clock.
     epoch: tokio::time::Instant,
     /// Created at the first use of the connection.
@@ -49,10 +54,12 @@ impl ConnectionDriver {
         Self {
             h2: Some(h2),
             going_away,
+            ended: DisconnectReason::Unknown,
             keepalive: KeepaliveTimer {
                 machine: Keepalive::new(keepalive.interval, keepalive.timeout),
                 activity,
                 pings,
+                awaits_pong: false,
                 epoch: tokio::time::Instant::now(),
                 timer: None,
             },
@@ -87,6 +94,16 @@ impl ConnectionDriver {
         }
     }
 
+    /// Returns the reason why the connection takes no more requests.
+    pub(super) fn reason(&self) -> DisconnectReason {
+        // gRFC A94: the first reason counts, which is the GOAWAY.
+        let code = self.going_away.code();
+        code.map_or_else(
+            || self.ended.clone(),
+            |code| DisconnectReason::GoAway(code.into()),
+        )
+    }
+
     fn close(&mut self) {
         // Before h2 reports the end to the streams, so that they see the reason.
         if let Some(connection) = self.connection.upgrade() {
@@ -108,6 +125,7 @@ impl Future for ConnectionDriver {
         if let Poll::Ready(ended) = Pin::new(h2).poll(cx) {
             if let Err(error) = ended {
                 tracing::debug!(target: "oxds::subchannel", %error, "connection ended");
+                driver.ended = DisconnectReason::of(&error);
             }
             driver.close();
             return Poll::Ready(());
@@ -123,6 +141,7 @@ impl Future for ConnectionDriver {
             tracing::debug!(target: "oxds::subchannel", "connection ended: ping not answered");
             connection.set_silent();
         }
+        driver.ended = DisconnectReason::TimedOut;
         driver.close();
         Poll::Ready(())
     }
@@ -165,15 +184,15 @@ impl KeepaliveTimer {
         if let Some(pings) = &mut self.pings {
             // An error means that an earlier ping has no answer yet, or that the connection is closed: the frames after
             // that ping were enough until now.
-            let _ = pings.send_ping(Ping::opaque());
+            self.awaits_pong |= pings.send_ping(Ping::opaque()).is_ok();
         }
     }
 
     /// Takes the answer to a ping, if it is there, so that the next ping can be sent.
     fn take_pong(&mut self, cx: &mut Context<'_>) {
-        if let Some(pings) = &mut self.pings {
+        if let Some(pings) = self.pings.as_mut().filter(|_| self.awaits_pong) {
             // Any byte shows that the server is alive, so the result has no further use.
-            let _ = pings.poll_pong(cx);
+            self.awaits_pong = pings.poll_pong(cx).is_pending();
         }
     }
 }

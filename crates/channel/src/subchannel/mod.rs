@@ -1,4 +1,4 @@
-//! Subchannels: one endpoint address, and the connections to it.
+//! Subchannels: one endpoint address with one security, and the connections to it.
 //!
 //! ```text
 //!            connect()                    server preface
@@ -24,6 +24,7 @@ mod channelz;
 mod connection;
 mod dial;
 mod driver;
+mod reports;
 mod send;
 mod slots;
 mod state;
@@ -31,20 +32,25 @@ mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
+mod watchers;
 
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use oxds_client::transport::Keepalive;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::metrics::{ChannelMetrics, SubchannelMetrics};
+use crate::security::Security;
 pub(crate) use connection::{Connection, InFlight};
 pub(crate) use send::RequestSender;
 use state::SubchannelShared;
 pub(crate) use state::{Connections, StateChanged, SubchannelState};
 pub(crate) use stream::{SendError, StreamError, StreamSlot};
+pub(crate) use watchers::ReportSink;
 
 /// Handle of one endpoint's connections. Shared between the channels of a pool.
 pub(crate) struct Subchannel {
@@ -60,9 +66,13 @@ pub(crate) struct StateWatch {
 
 impl Subchannel {
     /// Creates an idle subchannel and starts its task. Needs a tokio runtime.
-    pub(crate) fn spawn(address: SocketAddr, keepalive: Keepalive) -> Arc<Self> {
+    pub(crate) fn spawn(
+        address: SocketAddr,
+        security: Security,
+        keepalive: Keepalive,
+    ) -> Arc<Self> {
         let (stop, stopped) = oneshot::channel();
-        let shared = Arc::new(SubchannelShared::new(address, keepalive));
+        let shared = Arc::new(SubchannelShared::new(address, security, keepalive));
         tokio::spawn(task::run(Arc::clone(&shared), stopped));
         Arc::new(Self {
             shared,
@@ -79,9 +89,38 @@ impl Subchannel {
         self.shared.connect.notify_one();
     }
 
+    /// Records its connections from now on as those of this cluster and locality, unless a recorder has it already.
+    pub(crate) fn observe(
+        &self,
+        metrics: &Arc<ChannelMetrics>,
+        cluster: &Arc<str>,
+        locality: &str,
+    ) {
+        let new = || SubchannelMetrics::new(metrics, cluster, locality);
+        self.shared.metrics.get_or_init(new);
+    }
+
     /// Requests one more connection, because all are full.
     pub(crate) fn grow(&self) {
         self.shared.grow.notify_one();
+    }
+
+    /// Gives load reports to `sink`, about one in each period, while the endpoint is connected and has them (gRFC A51).
+    pub(crate) fn watch_reports(
+        self: &Arc<Self>,
+        period: Duration,
+        sink: Arc<dyn ReportSink>,
+    ) -> ReportWatch {
+        let watchers = self.shared.reports.get_or_init(Arc::default);
+        let (id, must_start) = watchers.add(period, sink);
+        if must_start {
+            let (shared, watchers) = (Arc::clone(&self.shared), Arc::clone(watchers));
+            tokio::spawn(reports::run(shared, watchers));
+        }
+        ReportWatch {
+            id,
+            subchannel: Arc::clone(self),
+        }
     }
 
     /// Sends a [`StateChanged`] with `token` on `changes` after each change of state.
@@ -97,9 +136,23 @@ impl Subchannel {
     }
 }
 
+/// A watch of a subchannel's load reports; ends when dropped.
+pub(crate) struct ReportWatch {
+    id: u64,
+    subchannel: Arc<Subchannel>,
+}
+
 impl StateWatch {
     pub(crate) fn subchannel(&self) -> &Arc<Subchannel> {
         &self.subchannel
+    }
+}
+
+impl Drop for ReportWatch {
+    fn drop(&mut self) {
+        if let Some(watchers) = self.subchannel.shared.reports.get() {
+            watchers.remove(self.id);
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderValue, Request, Response};
+use http::uri::Scheme;
+use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
 
 use super::connection::Connection;
@@ -47,7 +48,7 @@ impl RequestSender {
         };
         let mut sender = slot.connection().sender.clone();
         let (response, mut stream) =
-            match sender.send_request(take_head(request), body.is_end_stream()) {
+            match sender.send_request(slot.connection().take_head(request), body.is_end_stream()) {
                 Ok(opened) => opened,
                 Err(error) => return Err(not_opened(slot.connection(), error, body)),
             };
@@ -84,14 +85,27 @@ impl fmt::Debug for RequestSender {
     }
 }
 
-/// Takes the head of a request, without its extensions, which HTTP/2 does not carry.
-fn take_head(request: &mut Request<RequestBody>) -> Request<()> {
-    let mut head = Request::new(());
-    *head.method_mut() = std::mem::take(request.method_mut());
-    *head.uri_mut() = std::mem::take(request.uri_mut());
-    *head.headers_mut() = std::mem::take(request.headers_mut());
-    remove_connection_headers(head.headers_mut());
-    head
+impl Connection {
+    /// Takes the head of a request, without its extensions, which HTTP/2 does not carry.
+    fn take_head(&self, request: &mut Request<RequestBody>) -> Request<()> {
+        let mut head = Request::new(());
+        *head.method_mut() = std::mem::take(request.method_mut());
+        *head.uri_mut() = std::mem::take(request.uri_mut());
+        *head.headers_mut() = std::mem::take(request.headers_mut());
+        // PROTOCOL-HTTP2.md: the scheme says whether the connection is TLS; servers may compare.
+        if self.is_private {
+            set_https(head.uri_mut());
+        }
+        remove_connection_headers(head.headers_mut());
+        head
+    }
+}
+
+fn set_https(uri: &mut Uri) {
+    let mut parts = std::mem::take(uri).into_parts();
+    parts.scheme = Some(Scheme::HTTPS);
+    // The parts were those of an absolute URI.
+    *uri = Uri::from_parts(parts).unwrap_or_default();
 }
 
 /// Returns the reason why a stream could not be opened.
@@ -112,7 +126,8 @@ const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
 /// Removes the headers that HTTP/2 does not allow, which a caller may have copied from an HTTP/1 request.
 fn remove_connection_headers(headers: &mut HeaderMap) {
     // Most requests have none: one walk over their few headers shows it.
-    if !headers.keys().any(is_of_connection) && headers.get(TE).is_none_or(|te| te == TRAILERS) {
+    let mut all = headers.iter();
+    if !all.any(|(name, value)| is_of_connection(name) || (*name == TE && value != TRAILERS)) {
         return;
     }
     // RFC 9113 §8.2.2: also the headers that the value of `connection` names.

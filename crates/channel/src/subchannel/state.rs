@@ -1,7 +1,7 @@
 //! State that a subchannel and its task share, and its watchers.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use oxds_client::channelz::{CallCounter, Id};
@@ -11,6 +11,9 @@ use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 
 use super::connection::Connection;
+use super::watchers::ReportWatchers;
+use crate::metrics::SubchannelMetrics;
+use crate::security::Security;
 
 /// The connections of a ready endpoint, oldest first.
 pub(crate) type Connections = SmallVec<[Arc<Connection>; 1]>;
@@ -46,6 +49,7 @@ pub(crate) struct StateChanged {
 /// State of the subchannel, its watchers and the notifications for its task.
 pub(super) struct SubchannelShared {
     pub(super) address: SocketAddr,
+    pub(super) security: Security,
     pub(super) keepalive: Keepalive,
     pub(super) id: Id,
     pub(super) created: SystemTime,
@@ -55,6 +59,10 @@ pub(super) struct SubchannelShared {
     pub(super) connect: Notify,
     /// Notified by `Subchannel::grow`: all connections are full.
     pub(super) grow: Notify,
+    /// Recorder of its connections, if a channel has one.
+    pub(super) metrics: OnceLock<SubchannelMetrics>,
+    /// Watchers of load reports, once there was one.
+    pub(super) reports: OnceLock<Arc<ReportWatchers>>,
     watched: Mutex<WatchedState>,
 }
 
@@ -71,15 +79,18 @@ struct StateWatcher {
 }
 
 impl SubchannelShared {
-    pub(super) fn new(address: SocketAddr, keepalive: Keepalive) -> Self {
+    pub(super) fn new(address: SocketAddr, security: Security, keepalive: Keepalive) -> Self {
         Self {
             address,
+            security,
             keepalive,
             id: Id::next(),
             created: SystemTime::now(),
             calls: Arc::default(),
             connect: Notify::new(),
             grow: Notify::new(),
+            metrics: OnceLock::new(),
+            reports: OnceLock::new(),
             watched: Mutex::new(WatchedState {
                 state: SubchannelState::Idle,
                 watchers: Vec::new(),
@@ -106,6 +117,9 @@ impl SubchannelShared {
             let _ = watcher.changes.send(change);
         }
         drop(watched);
+        if let Some(reports) = self.reports.get() {
+            reports.notify();
+        }
         // Dropped outside the lock: this may be the last handle to connections.
         drop(before);
     }

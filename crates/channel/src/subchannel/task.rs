@@ -5,6 +5,8 @@ use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use oxds_client::rpc::random;
+use oxds_client::transport::DialError;
 use oxds_core::ads::Backoff;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -13,7 +15,7 @@ use super::connection::Connection;
 use super::dial::dial;
 use super::driver::ConnectionDriver;
 use super::state::{Connections, SubchannelShared, SubchannelState};
-use crate::random::random;
+use crate::metrics::DisconnectReason;
 
 /// Age from which a connection counts as of use even if it carried no call. One second, as the first step of gRPC's
 /// connection backoff.
@@ -32,13 +34,15 @@ type Stopped = oneshot::Receiver<Infallible>;
 pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
     let mut backoff = Backoff::default();
     let mut useless = 0;
+    let mut logged = None;
     let automaton = async {
         loop {
             shared.connect.notified().await;
             shared.enter(SubchannelState::Connecting);
             let began = Instant::now();
-            match dial(shared.address, shared.keepalive, &shared.calls).await {
+            match dial_once(&shared).await {
                 Ok(first) => {
+                    logged = None;
                     let was_useful = ready(&shared, first).await;
                     useless = if was_useful { 0 } else { useless + 1 };
                     if useless < MAX_USELESS {
@@ -51,6 +55,8 @@ pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
                     }
                 }
                 Err(error) => {
+                    count_failure(&shared);
+                    log_security(&shared, &error, &mut logged);
                     // gRPC connection backoff: a failed subchannel stays in TRANSIENT_FAILURE until the backoff time,
                     // which counts from the start of the attempt, is over.
                     shared.enter(SubchannelState::TransientFailure(error));
@@ -71,18 +77,24 @@ async fn ready(shared: &SubchannelShared, first: (Arc<Connection>, ConnectionDri
     let (ended_sender, mut ended) = mpsc::unbounded_channel();
     let mut open = Connections::new();
     let mut was_useful = false;
+    let mut recorded = RecordedConnections::new(shared);
     open.push(drive(first, &ended_sender));
+    recorded.opened();
     shared.enter(SubchannelState::Ready(open.clone()));
     loop {
         tokio::select! {
-            Some(Ended { connection, useful }) = ended.recv() => {
+            Some(Ended { connection, useful, reason }) = ended.recv() => {
                 was_useful |= useful;
+                recorded.closed(&reason);
                 open.retain(|other| !Weak::ptr_eq(&Arc::downgrade(other), &connection));
                 if open.is_empty() {
                     break;
                 }
             }
-            Some(more) = one_more(shared, &open) => open.push(drive(more, &ended_sender)),
+            Some(more) = one_more(shared, &open) => {
+                open.push(drive(more, &ended_sender));
+                recorded.opened();
+            }
             else => break,
         }
         shared.enter(SubchannelState::Ready(open.clone()));
@@ -94,6 +106,73 @@ async fn ready(shared: &SubchannelShared, first: (Arc<Connection>, ConnectionDri
 struct Ended {
     connection: Weak<Connection>,
     useful: bool,
+    reason: DisconnectReason,
+}
+
+/// The open connections that metrics have counted. The drop counts them as ended by the channel.
+struct RecordedConnections<'a> {
+    shared: &'a SubchannelShared,
+    open: u32,
+}
+
+impl<'a> RecordedConnections<'a> {
+    fn new(shared: &'a SubchannelShared) -> Self {
+        Self { shared, open: 0 }
+    }
+
+    fn opened(&mut self) {
+        if let Some(metrics) = self.shared.metrics.get() {
+            metrics.connected();
+            self.open += 1;
+        }
+    }
+
+    fn closed(&mut self, reason: &DisconnectReason) {
+        // A connection from before the first recorder was not counted.
+        if self.open > 0
+            && let Some(metrics) = self.shared.metrics.get()
+        {
+            metrics.disconnected(reason);
+            self.open -= 1;
+        }
+    }
+}
+
+impl Drop for RecordedConnections<'_> {
+    fn drop(&mut self) {
+        while self.open > 0 {
+            self.closed(&DisconnectReason::Shutdown);
+        }
+    }
+}
+
+async fn dial_once(
+    shared: &SubchannelShared,
+) -> Result<(Arc<Connection>, ConnectionDriver), DialError> {
+    dial(
+        shared.address,
+        &shared.security,
+        shared.keepalive,
+        &shared.calls,
+    )
+    .await
+}
+
+/// Logs the failure of a security handshake, which somebody must fix, once per text.
+fn log_security(shared: &SubchannelShared, error: &DialError, logged: &mut Option<String>) {
+    if let DialError::Security(error) = error {
+        let text = error.to_string();
+        if logged.as_ref() != Some(&text) {
+            tracing::warn!(target: "oxds::subchannel", address = %shared.address, error = %text, "security handshake failed");
+            *logged = Some(text);
+        }
+    }
+}
+
+fn count_failure(shared: &SubchannelShared) {
+    if let Some(metrics) = shared.metrics.get() {
+        metrics.failed();
+    }
 }
 
 /// Drives a connection in its own task, which outlives the subchannel while an RPC needs it.
@@ -113,6 +192,7 @@ fn drive(
         drop(ended.send(Ended {
             connection: weak,
             useful,
+            reason: driver.reason(),
         }));
         driver.await;
     });
@@ -129,10 +209,13 @@ async fn one_more(
         // gRFC A105: another connection only if all are at MAX_CONCURRENT_STREAMS.
         let full = open.iter().all(|connection| !connection.has_room());
         if full && open.len() < MAX_CONNECTIONS {
-            match dial(shared.address, shared.keepalive, &shared.calls).await {
+            match dial_once(shared).await {
                 Ok(more) => return Some(more),
                 // The subchannel stays ready with the open connections; attempts are a second apart.
-                Err(_) => sleep(SHORT_LIVED).await,
+                Err(_) => {
+                    count_failure(shared);
+                    sleep(SHORT_LIVED).await;
+                }
             }
         }
     }

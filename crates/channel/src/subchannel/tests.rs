@@ -11,7 +11,7 @@ use oxds_client::transport::DialError;
 
 use super::*;
 use crate::body::RequestBody;
-use crate::pool::{Pool, Security};
+use crate::pool::Pool;
 use crate::testing::EchoBackend;
 
 const SOON: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ struct Watched {
 impl Watched {
     fn new(address: SocketAddr) -> Self {
         let (sender, changes) = unbounded_channel();
-        let subchannel = Subchannel::spawn(address, Keepalive::default());
+        let subchannel = Subchannel::spawn(address, Security::Plaintext, Keepalive::default());
         let watch = subchannel.watch(7, sender);
         Self { watch, changes }
     }
@@ -219,10 +219,10 @@ async fn a105_goaway_returns_requests_that_wait() {
 async fn pool_shares_subchannel_until_last_user_drops_it() {
     let backend = EchoBackend::start().await.unwrap();
     let pool = Pool::new();
-    let one = pool.subchannel(backend.address(), Security::Plaintext);
+    let one = pool.subchannel(backend.address(), &Security::Plaintext);
     let two = pool
         .clone()
-        .subchannel(backend.address(), Security::Plaintext);
+        .subchannel(backend.address(), &Security::Plaintext);
     assert!(Arc::ptr_eq(&one, &two));
     let before = Arc::downgrade(&one);
     drop((one, two));

@@ -99,7 +99,7 @@ impl EchoBackend {
     }
 
     /// Returns the headers of the last call that had a header `x-keep`, or came while [`fail_next`](Self::fail_next) was in
-    /// effect. Others are not kept, because that costs time.
+    /// effect, with its `:authority` as `x-authority` and its `:scheme` as `x-scheme`. Others are not kept, because that costs time.
     pub fn request_headers(&self) -> Arc<HeaderMap> {
         self.state.request_headers.load_full()
     }
@@ -107,6 +107,31 @@ impl EchoBackend {
     /// Sends these trailers with each later echo, in addition to the status.
     pub fn set_trailers(&self, trailers: HeaderMap) {
         self.state.trailers.store(Arc::new(trailers));
+    }
+
+    /// Sends this load report on each stream of reports out of band (gRFC A51), as an encoded `OrcaLoadReport`; `None` ends the open
+    /// streams, and later ones fail with UNIMPLEMENTED, as before the first call.
+    pub fn set_report(&self, report: Option<&[u8]>) {
+        let framed = report.map(|report| {
+            let length = u32::try_from(report.len()).unwrap_or_default();
+            [&[0][..], &length.to_be_bytes(), report].concat().into()
+        });
+        self.state.report.send_replace(framed);
+    }
+
+    /// Ends the open streams of load reports that wait for the next one, with UNAVAILABLE.
+    pub fn end_report_streams(&self) {
+        self.state.report_end.notify_waiters();
+    }
+
+    /// Returns the number of streams of load reports that clients have opened.
+    pub fn report_streams(&self) -> u64 {
+        self.state.report_streams.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of streams of load reports that are open.
+    pub fn open_report_streams(&self) -> usize {
+        self.state.open_report_streams.load(Ordering::Relaxed)
     }
 
     /// Delays each later response.

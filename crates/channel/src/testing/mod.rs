@@ -14,5 +14,7 @@ mod service;
 
 pub use backend::EchoBackend;
 pub use client::{Call, call};
-pub use script::{ClusterSpec, LocalitySpec, Resources, Script, broken, cluster, config, limited};
+pub use script::{
+    ClusterSpec, LocalitySpec, Resources, Script, aggregate, broken, cluster, config, limited,
+};
 pub use service::BACKEND_HEADER;

@@ -6,18 +6,20 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::lb::policy::PolicyConfig;
 use oxds_core::lb::{
-    Domain, DropCategory, OutlierConfig, PathMatcher, PerMillion, RouteMatcher, Text,
+    Domain, DropCategory, EndpointHealth, HealthSet, OutlierConfig, PathMatcher, PerMillion,
+    RouteMatcher, Text,
 };
 use oxds_core::resolve::{Resolution, Resolver, WatchCommand};
 use oxds_core::resource::{
-    ApiListener, Assignment, Cluster, Endpoint, FilterOverrides, Forward, HttpFilter, Listener,
-    Locality, LocalityId, ParsedResource, Route, RouteAction, RouteConfig, RouteSource,
-    RouteTarget, VirtualHost,
+    ApiListener, Assignment, Cluster, Endpoint, FilterOverrides, Forward, HostRewrite, HttpFilter,
+    Listener, Locality, LocalityId, ParsedResource, Route, RouteAction, RouteConfig, RouteSource,
+    RouteTarget, UpstreamTls, VirtualHost,
 };
 use oxds_core::resource::{Discovery, DnsTarget, MetricSelection};
 use oxds_types::ResourceType;
@@ -33,6 +35,8 @@ const LISTENER: &str = "scripted";
 #[derive(Debug)]
 pub struct Script {
     resources: mpsc::UnboundedSender<Resources>,
+    lookups: Arc<AtomicUsize>,
+    asked_again: Arc<AtomicUsize>,
 }
 
 /// All resources of a channel, by type and name.
@@ -51,6 +55,9 @@ pub struct ClusterSpec {
     endpoints: Result<Assignment, WatchError>,
     max_requests: u32,
     outlier: Option<OutlierConfig>,
+    override_statuses: HealthSet,
+    idle_timeout: Duration,
+    tls: Option<Arc<UpstreamTls>>,
 }
 
 /// A locality of a priority: name (its region), weight, endpoints.
@@ -63,13 +70,32 @@ impl Script {
     /// As [`Builder::build`].
     pub fn channel(builder: Builder) -> Result<(Self, XdsChannel), BuildError> {
         let (resources, updates) = mpsc::unbounded_channel();
+        let lookups = Arc::<AtomicUsize>::default();
+        let asked_again = Arc::<AtomicUsize>::default();
         let channel = builder.with_source(Scripted {
             updates,
+            lookups: Arc::clone(&lookups),
+            asked_again: Arc::clone(&asked_again),
             current: Resources(HashMap::new()),
             watched: HashSet::new(),
             resolver: Resolver::new(LISTENER, "svc"),
         })?;
-        Ok((Self { resources }, channel))
+        let script = Self {
+            resources,
+            lookups,
+            asked_again,
+        };
+        Ok((script, channel))
+    }
+
+    /// Returns the number of lookups of hosts so far.
+    pub fn lookups(&self) -> usize {
+        self.lookups.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often the channel has asked for another lookup.
+    pub fn asked_again(&self) -> usize {
+        self.asked_again.load(Ordering::Relaxed)
     }
 
     /// Replaces all resources. Has no effect after the channel was dropped.
@@ -89,6 +115,8 @@ impl Script {
 /// The resolver, and the resources that answer its watches.
 struct Scripted {
     updates: mpsc::UnboundedReceiver<Resources>,
+    lookups: Arc<AtomicUsize>,
+    asked_again: Arc<AtomicUsize>,
     current: Resources,
     watched: HashSet<(ResourceType, Arc<str>)>,
     resolver: Resolver,
@@ -106,6 +134,10 @@ impl XdsConfigSource for Scripted {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    fn look_up_again(&mut self, _: &DnsTarget) {
+        self.asked_again.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -141,15 +173,13 @@ impl Scripted {
                     self.watched.remove(&(resource_type, name));
                 }
                 // A script looks up IP addresses only.
-                WatchCommand::Resolve(host) => match host.host.parse() {
-                    Ok(ip) => {
-                        let found = [SocketAddr::new(ip, host.port)];
-                        self.resolver.handle_addresses(&host, Ok(&found));
-                    }
-                    Err(_) => self
-                        .resolver
-                        .handle_addresses(&host, Err("not an IP address")),
-                },
+                WatchCommand::Resolve(host) => {
+                    self.lookups.fetch_add(1, Ordering::Relaxed);
+                    let found = host.host.parse().map(|ip| [SocketAddr::new(ip, host.port)]);
+                    let found = found.as_ref().map(<[_; 1]>::as_slice);
+                    let found = found.map_err(|_| "not an IP address");
+                    self.resolver.handle_addresses(&host, found);
+                }
                 WatchCommand::Forget(_) => {}
             }
         }
@@ -198,9 +228,11 @@ pub fn limited(
     let routes = RouteConfig {
         name: "routes".into(),
         virtual_hosts: vec![host],
+        host_rewrite: HostRewrite::Unused,
     };
     let listener = Listener {
         name: LISTENER.into(),
+        socket: None,
         api: Some(ApiListener {
             routes: RouteSource::Inline(Arc::new(routes)),
             max_stream_duration: limit,
@@ -235,6 +267,18 @@ pub fn cluster(name: &str, priorities: &[&[LocalitySpec<'_>]], dropped: u32) -> 
         endpoints: Ok(endpoints),
         max_requests: 1024,
         outlier: None,
+        override_statuses: HealthSet::default(),
+        idle_timeout: Duration::from_secs(3600),
+        tls: None,
+    }
+}
+
+/// Returns an aggregate of other clusters, in the order of failover (gRFC A37).
+pub fn aggregate(name: &str, clusters: &[&str]) -> ClusterSpec {
+    let clusters = clusters.iter().map(|&cluster| cluster.into());
+    ClusterSpec {
+        discovery: Discovery::Aggregate(clusters.collect()),
+        ..cluster(name, &[], 0)
     }
 }
 
@@ -247,22 +291,43 @@ pub fn broken(name: &str, error: &str) -> ClusterSpec {
         endpoints: Err(WatchError::new(WatchErrorReason::Invalid, error)),
         max_requests: 1024,
         outlier: None,
+        override_statuses: HealthSet::default(),
+        idle_timeout: Duration::from_secs(3600),
+        tls: None,
     }
 }
 
 impl Resources {
-    /// Changes the action of every route.
+    /// Changes every route that forwards to a cluster.
     #[must_use]
     pub fn map_routes(self, change: impl Fn(&mut Forward)) -> Self {
+        self.map_actions(|action| {
+            if let RouteAction::Forward(forward) = action {
+                change(forward);
+            }
+        })
+    }
+
+    /// Changes the action of every route.
+    #[must_use]
+    pub fn map_actions(self, change: impl Fn(&mut RouteAction)) -> Self {
         self.map_listener(|api| {
             let RouteSource::Inline(routes) = &mut api.routes else {
                 return;
             };
             let hosts = Arc::make_mut(routes).virtual_hosts.iter_mut();
-            for route in hosts.flat_map(|host| &mut host.routes) {
-                if let RouteAction::Forward(forward) = &mut route.action {
-                    change(forward);
-                }
+            let routes = hosts.flat_map(|host| &mut host.routes);
+            routes.for_each(|route| change(&mut route.action));
+        })
+    }
+
+    /// Lets every route rewrite the authority of calls, as a server does that is trusted for it (gRFC A81).
+    #[must_use]
+    pub fn rewriting_hosts(self) -> Self {
+        let rewriting = self.map_routes(|forward| forward.auto_host_rewrite = true);
+        rewriting.map_listener(|api| {
+            if let RouteSource::Inline(routes) = &mut api.routes {
+                Arc::make_mut(routes).host_rewrite = HostRewrite::Allowed;
             }
         })
     }
@@ -311,6 +376,46 @@ impl ClusterSpec {
         self
     }
 
+    /// Sets the health statuses of the endpoints to which sessions return (gRFC A55).
+    #[must_use]
+    pub fn override_statuses(mut self, statuses: HealthSet) -> Self {
+        self.override_statuses = statuses;
+        self
+    }
+
+    /// Sets the time after which an unused connection of sessions is closed (gRFC A75).
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets the security of the connections to its endpoints (gRFC A29).
+    #[must_use]
+    pub fn tls(mut self, tls: UpstreamTls) -> Self {
+        self.tls = Some(Arc::new(tls));
+        self
+    }
+
+    /// Makes endpoints with these addresses drain (gRFC A55).
+    #[must_use]
+    pub fn drain(mut self, addresses: &[SocketAddr]) -> Self {
+        let Ok(assignment) = &mut self.endpoints else {
+            return self;
+        };
+        for locality in assignment.priorities.iter_mut().flatten() {
+            for mut endpoint in std::mem::take(&mut locality.endpoints) {
+                if addresses.contains(&endpoint.address) {
+                    endpoint.health = EndpointHealth::Draining;
+                    locality.draining.push(endpoint);
+                } else {
+                    locality.endpoints.push(endpoint);
+                }
+            }
+        }
+        self
+    }
+
     /// Sets the load-balancing policy. The default is round robin in each locality.
     #[must_use]
     pub fn with_policy(mut self, policy: PolicyConfig) -> Self {
@@ -338,6 +443,9 @@ impl ClusterSpec {
             endpoints,
             max_requests,
             outlier,
+            override_statuses,
+            idle_timeout,
+            tls,
         } = self;
         let endpoints = match endpoints {
             Ok(endpoints) => endpoints,
@@ -352,6 +460,9 @@ impl ClusterSpec {
             lrs_metrics: MetricSelection::default(),
             max_requests,
             outlier,
+            override_statuses,
+            idle_timeout,
+            tls,
         };
         vec![
             (
@@ -376,10 +487,13 @@ fn locality(&(name, weight, endpoints): &LocalitySpec<'_>) -> Locality {
         additional_addresses: Vec::new(),
         weight: 1,
         hash_key: None,
+        hostname: None,
+        health: EndpointHealth::Healthy,
     });
     Locality {
         id: Arc::new(id),
         weight,
         endpoints: endpoints.collect(),
+        draining: Vec::new(),
     }
 }

@@ -11,17 +11,24 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
 use hyper::service::Service;
-use tokio::sync::Notify;
+use oxds_client::load::STREAM_METHOD;
+use tokio::sync::{Notify, watch};
 
 /// The response header that names the backend by its address.
 pub const BACKEND_HEADER: &str = "x-backend";
 
+/// The `:authority` and the `:scheme` among kept headers.
+const AUTHORITY: HeaderName = HeaderName::from_static("x-authority");
+const SCHEME: HeaderName = HeaderName::from_static("x-scheme");
+
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const UNIMPLEMENTED: HeaderValue = HeaderValue::from_static("12");
 
 type Reply = Result<Response<EchoBody>, Infallible>;
 
@@ -43,6 +50,14 @@ pub(super) struct EchoState {
     pub(super) failure: ArcSwap<(u32, HeaderMap)>,
     /// Headers of the last request.
     pub(super) request_headers: ArcSwap<HeaderMap>,
+    /// Load report out of band, as a length-prefixed message; UNIMPLEMENTED without one.
+    pub(super) report: watch::Sender<Option<Bytes>>,
+    /// Notified to end the open streams of load reports.
+    pub(super) report_end: Notify,
+    /// Number of streams of load reports.
+    pub(super) report_streams: AtomicU64,
+    /// Number of open streams of load reports.
+    pub(super) open_report_streams: AtomicUsize,
     pub(super) calls: AtomicU64,
     pub(super) connections: AtomicUsize,
     pub(super) accepted: AtomicU64,
@@ -94,6 +109,24 @@ impl EchoService {
         }
     }
 
+    /// Returns the stream of load reports (gRFC A51).
+    fn reports(&self) -> Response<EchoBody> {
+        let state = &self.state;
+        state.report_streams.fetch_add(1, Ordering::Relaxed);
+        let has_reports = state.report.borrow().is_some();
+        let body = match has_reports {
+            true => EchoBody::Reports(ReportBody::new(state)),
+            false => EchoBody::Ended,
+        };
+        let mut response = Response::new(body);
+        let headers = response.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, GRPC);
+        if !has_reports {
+            headers.insert(GRPC_STATUS, UNIMPLEMENTED);
+        }
+        response
+    }
+
     fn reply(&self, request: Request<Incoming>) -> Response<EchoBody> {
         let failing =
             self.state
@@ -129,12 +162,20 @@ impl Service<Request<Incoming>> for EchoService {
     type Future = EchoFuture;
 
     fn call(&self, request: Request<Incoming>) -> EchoFuture {
+        if request.uri().path() == STREAM_METHOD {
+            return EchoFuture::Ready(ready(Ok(self.reports())));
+        }
         self.state.calls.fetch_add(1, Ordering::Relaxed);
         if self.state.failures.load(Ordering::Relaxed) > 0
             || request.headers().contains_key("x-keep")
         {
-            let headers = Arc::new(request.headers().clone());
-            self.state.request_headers.store(headers);
+            let mut headers = request.headers().clone();
+            let authority = request.uri().authority().map(Authority::as_str);
+            let authority = HeaderValue::try_from(authority.unwrap_or_default());
+            headers.extend(authority.ok().map(|value| (AUTHORITY, value)));
+            let scheme = request.uri().scheme_str().unwrap_or_default();
+            headers.extend(HeaderValue::try_from(scheme).map(|value| (SCHEME, value)));
+            self.state.request_headers.store(Arc::new(headers));
         }
         self.requests.add();
         let delay = self.state.delay_micros.load(Ordering::Relaxed);
@@ -166,10 +207,53 @@ impl Future for EchoFuture {
     }
 }
 
-/// The request's messages, then the trailers.
+/// The request's messages, then the trailers; or load reports.
 pub(super) enum EchoBody {
     Frames(Incoming, Arc<EchoState>),
+    Reports(ReportBody),
     Ended,
+}
+
+/// A stream of load reports: the current one, then each that follows.
+pub(super) struct ReportBody {
+    next: NextReport,
+    open: OpenReports,
+}
+
+type Report = Option<Bytes>;
+type NextReport = Pin<Box<dyn Future<Output = (Report, watch::Receiver<Report>)> + Send>>;
+
+impl ReportBody {
+    fn new(state: &Arc<EchoState>) -> Self {
+        state.open_report_streams.fetch_add(1, Ordering::Relaxed);
+        let mut receiver = state.report.subscribe();
+        receiver.mark_changed();
+        Self {
+            next: next_report(receiver, Arc::clone(state)),
+            open: OpenReports(Arc::clone(state)),
+        }
+    }
+}
+
+/// Waits for a report that was not sent yet; `None` ends the stream.
+fn next_report(mut receiver: watch::Receiver<Report>, state: Arc<EchoState>) -> NextReport {
+    Box::pin(async move {
+        let report = tokio::select! {
+            // The state has the sender, so it is not dropped.
+            _ = receiver.changed() => receiver.borrow_and_update().clone(),
+            () = state.report_end.notified() => None,
+        };
+        (report, receiver)
+    })
+}
+
+/// Counts an open stream of load reports until dropped.
+pub(super) struct OpenReports(Arc<EchoState>);
+
+impl Drop for OpenReports {
+    fn drop(&mut self) {
+        self.0.open_report_streams.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Body for EchoBody {
@@ -180,8 +264,20 @@ impl Body for EchoBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self::Frames(incoming, state) = &mut *self else {
-            return Poll::Ready(None);
+        let (incoming, state) = match &mut *self {
+            Self::Frames(incoming, state) => (incoming, state),
+            Self::Reports(body) => {
+                let (report, receiver) = std::task::ready!(body.next.as_mut().poll(cx));
+                let Some(report) = report else {
+                    *self = Self::Ended;
+                    let unavailable = HeaderValue::from_static("14");
+                    let trailers = HeaderMap::from_iter([(GRPC_STATUS, unavailable)]);
+                    return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+                };
+                body.next = next_report(receiver, Arc::clone(&body.open.0));
+                return Poll::Ready(Some(Ok(Frame::data(report))));
+            }
+            Self::Ended => return Poll::Ready(None),
         };
         loop {
             match std::task::ready!(Pin::new(&mut *incoming).poll_frame(cx)) {

@@ -61,10 +61,12 @@ async fn c233_deadline_covers_connecting() {
 #[tokio::test]
 async fn c233_deadline_covers_response_and_route_limit() {
     let [slow] = backends().await;
-    slow.set_delay(SOON);
     let (script, channel) = channel();
     let one = || vec![cluster("one", &[&[("here", 1, &[slow.address()])]], 0)];
     script.set(config(ALL, one()));
+    // The deadline is not to pass while the channel connects.
+    spread(&channel, 1).await;
+    slow.set_delay(SOON);
     let status = call_for(&channel, Some(SHORT)).await;
     assert_late(
         &status,

@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oxds_channel::testing::{EchoBackend, cluster, config};
+use oxds_testkit::SOON;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+use tokio::time::{Instant, sleep};
 use tonic::Code;
 
 use crate::support::{backends, call_once, channel, eventually, ready, spread};
@@ -75,6 +79,40 @@ async fn c241_all_priorities_failed_rpc_fails_with_endpoint_error() {
         second.address()
     );
     assert!(status.message().starts_with(&expected), "{status}");
+}
+
+#[tokio::test]
+async fn c247_failed_rpc_has_the_error_of_the_last_attempt() {
+    // given an endpoint that refuses connections
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let (script, channel) = channel();
+    script.set(priorities(&[&[address]]));
+    let status = call_once(&channel).await.unwrap_err();
+    assert!(status.message().contains("refused"), "{status}");
+    // when the next attempt finds a server of another protocol
+    let listener = TcpListener::bind(address).await.unwrap();
+    let server = tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            socket
+                .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                .await
+                .unwrap();
+        }
+    });
+    // then RPCs fail with its error
+    let deadline = Instant::now() + SOON;
+    loop {
+        let status = call_once(&channel).await.unwrap_err();
+        if status.message().contains("HTTP/1.1") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{status}");
+        sleep(Duration::from_millis(20)).await;
+    }
+    server.abort();
 }
 
 #[tokio::test]
@@ -201,7 +239,7 @@ async fn a6_request_refused_by_all_endpoints_fails() {
 
 /// Starts an HTTP/2 server that refuses every stream with `REFUSED_STREAM`, and counts them.
 async fn refusing_backend() -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let refused = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&refused);

@@ -9,13 +9,11 @@ use oxds_channel::{
     ExtensionConfig, ExtensionValue, Extensions, FilterFuture, FilterRequest, HttpFilter,
     HttpFilters, XdsChannel,
 };
-use oxds_core::lb::{
-    AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare, RetryPolicy, StatusCodes,
-};
+use oxds_core::lb::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare};
 use oxds_core::resource::{CustomFilter, FilterConfig, HttpFilter as FilterSpec};
 use tonic::{Code, Status};
 
-use crate::support::{backends, call_once, channel, eventually, ready};
+use crate::support::{backends, call_once, channel, eventually, ready, retry_policy};
 
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 /// Longer than any test.
@@ -59,18 +57,11 @@ async fn serve(
     address: std::net::SocketAddr,
     filters: Vec<FilterSpec>,
 ) {
-    let mut codes = StatusCodes::default();
-    codes.insert(14);
-    let retry = RetryPolicy {
-        codes,
-        max_attempts: 5,
-        base: LONG,
-        max: LONG,
-    };
+    let retry = retry_policy(5, LONG, LONG);
     let spec = cluster("one", &[&[("here", 1, &[address])]], 0);
     let resources = config(ALL, vec![spec]).with_filters(filters);
     // A retry of a fault would wait for an hour.
-    script.set(resources.map_routes(|forward| forward.retry = Some(Arc::new(retry.clone()))));
+    script.set(resources.map_routes(|forward| forward.retry = Some(Arc::clone(&retry))));
     ready(channel, 1).await;
 }
 

@@ -6,9 +6,12 @@
     reason = "tests and their helpers fail by panics"
 )]
 
+mod aggregate;
+mod authority;
 mod breaker;
 mod deadline;
 mod dns;
+mod dropped_cluster;
 mod examples;
 mod failover;
 mod filters;
@@ -17,12 +20,20 @@ mod goaway;
 mod hash;
 mod http2;
 mod lifetime;
+mod metrics;
 mod outlier;
 mod policies;
+mod priorities;
 mod raw;
+mod reports;
 mod retry;
 mod routing;
+mod sessions;
 mod support;
+mod tls;
+mod tls_names;
+mod tls_rotation;
+mod tls_support;
 mod tonic_client;
 mod traffic;
 mod wait_for_ready;

@@ -4,30 +4,12 @@ use std::time::Duration;
 
 use oxds_channel::testing::{EchoBackend, cluster, config};
 use oxds_channel::{EjectionReason, XdsChannel};
-use oxds_core::lb::{FailurePercentage, OutlierConfig};
 use tonic::Code;
 
-use crate::support::{backends, call_once, channel, ready, spread};
+use crate::support::{backends, call_once, channel, detection, ready, spread};
 
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 const LONG: Duration = Duration::from_secs(3600);
-
-/// Ejects endpoints that fail more than half of their calls, for this time.
-fn detection(ejection: Duration) -> OutlierConfig {
-    OutlierConfig {
-        interval: Duration::from_millis(20),
-        base_ejection_time: ejection,
-        max_ejection_time: ejection,
-        max_ejection_percent: 100,
-        success_rate: None,
-        failure_percentage: Some(FailurePercentage {
-            threshold: 50,
-            enforcement_percentage: 100,
-            minimum_hosts: 1,
-            request_volume: 1,
-        }),
-    }
-}
 
 /// Returns whether an endpoint is ejected, as the status shows it.
 fn is_ejected(channel: &XdsChannel, backend: &EchoBackend) -> bool {

@@ -10,12 +10,12 @@ use http_body_util::{BodyExt, StreamBody};
 use oxds_channel::testing::{
     Call, ClusterSpec, EchoBackend, Resources, Script, call, cluster, config,
 };
-use oxds_channel::{Builder, PreviousAttempts, XdsChannel};
-use oxds_core::lb::{RetryPolicy, StatusCodes};
+use oxds_channel::{Builder, Dropped, PreviousAttempts, XdsChannel};
+use oxds_core::lb::RetryPolicy;
 use tonic::{Code, Status};
 use tower_service::Service;
 
-use crate::support::{backends, builder, call_once, eventually, ready};
+use crate::support::{backends, builder, call_once, eventually, ready, retry_policy};
 
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 const UNAVAILABLE: u32 = 14;
@@ -23,14 +23,7 @@ const UNAVAILABLE: u32 = 14;
 const LONG: Duration = Duration::from_secs(3600);
 
 fn policy(max_attempts: u32, base: Duration) -> Arc<RetryPolicy> {
-    let mut codes = StatusCodes::default();
-    codes.insert(UNAVAILABLE);
-    Arc::new(RetryPolicy {
-        codes,
-        max_attempts,
-        base,
-        max: base * 10,
-    })
+    retry_policy(max_attempts, base, base * 10)
 }
 
 fn quick(max_attempts: u32) -> Arc<RetryPolicy> {
@@ -100,6 +93,20 @@ async fn c234_backend_and_caller_see_the_number_of_attempts() {
             .request_headers()
             .contains_key("grpc-previous-rpc-attempts")
     );
+}
+
+#[tokio::test]
+async fn c234_failure_in_the_channel_has_the_number_of_attempts() {
+    // given a backend whose connections break in every call
+    let [backend] = backends().await;
+    let (_script, channel) = channel_with(builder(), &backend, &quick(3)).await;
+    backend.kill();
+    eventually(|| channel.status().clusters[0].error.is_some()).await;
+    let request = Request::post("/a.B/C").body(body(&[])).unwrap();
+    let response = channel.clone().call(request).await.unwrap();
+    assert_eq!(response.headers()["grpc-status"], "14");
+    let attempts = response.extensions().get::<PreviousAttempts>();
+    assert_eq!(attempts, Some(&PreviousAttempts(2)));
 }
 
 #[tokio::test]
@@ -193,6 +200,11 @@ async fn c245_dropped_rpc_is_not_retried() {
     // A retry would wait for an hour.
     let status = call_once(&channel).await.unwrap_err();
     assert_eq!(status.message(), "cluster one: dropped as overload");
+    let request = Request::post("/a.B/C").body(body(&[])).unwrap();
+    let response = channel.clone().call(request).await.unwrap();
+    let dropped = response.extensions().get::<Dropped>().unwrap();
+    assert_eq!(&*dropped.cluster, "one");
+    assert_eq!(dropped.category.as_deref(), Some("overload"));
 }
 
 #[tokio::test]

@@ -1,9 +1,19 @@
 //! Tests of route matching, and of configurations that change or fail.
 
-use oxds_channel::testing::{broken, cluster, config};
-use tonic::Code;
+use std::sync::Arc;
 
-use crate::support::{backends, call_once, call_path, channel, spread};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use oxds_channel::testing::{broken, cluster, config};
+use oxds_channel::{WaitForReady, XdsChannel};
+use oxds_core::resource::RouteAction;
+use tonic::{Code, Status};
+use tower_service::Service;
+
+use crate::support::{
+    backends, call_once, call_path, channel, eventually, quick_retries, ready, spread,
+};
 
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 
@@ -27,10 +37,68 @@ async fn c224_first_matching_route_wins() {
         call_path(&channel, "/pkg.B/Get").await.unwrap(),
         b.address()
     );
-    // and no route for other methods (C-229)
-    let status = call_path(&channel, "/other.C/Get").await.unwrap_err();
-    assert_eq!(status.code(), Code::Unavailable);
-    assert!(status.message().contains("/other.C/Get"), "{status}");
+}
+
+#[tokio::test]
+async fn c229_call_without_route_is_unavailable() {
+    let [a] = backends().await;
+    let (script, channel) = channel();
+    let specs = || vec![cluster("a", &[&[("here", 1, &[a.address()])]], 0)];
+    // given no route for the method
+    script.set(config(&[("/pkg.A/", &[(1, 0)])], specs()));
+    for wait_for_ready in [false, true] {
+        let status = fails_at_once(&channel, "/other.C/Get", wait_for_ready).await;
+        let text = "no route of xds:///svc matches /other.C/Get";
+        assert_eq!((status.code(), status.message()), (Code::Unavailable, text));
+    }
+    // given a route that clients do not support
+    let unsupported = |action: &mut RouteAction| *action = RouteAction::Unsupported;
+    script.set(config(ALL, specs()).map_actions(unsupported));
+    eventually(|| channel.status().clusters.is_empty()).await;
+    for wait_for_ready in [false, true] {
+        let status = fails_at_once(&channel, "/pkg.A/Get", wait_for_ready).await;
+        let text = "the route of xds:///svc for /pkg.A/Get forwards to no cluster";
+        assert_eq!((status.code(), status.message()), (Code::Unavailable, text));
+    }
+    assert_eq!(a.calls(), 0);
+}
+
+/// Makes a call that may be wait-for-ready, and returns its failure.
+async fn fails_at_once(channel: &XdsChannel, path: &str, wait_for_ready: bool) -> Status {
+    let mut request = Request::post(path).body(Full::<Bytes>::default()).unwrap();
+    let extensions = request.extensions_mut();
+    extensions.insert(WaitForReady(wait_for_ready));
+    let response = channel.clone().call(request).await.unwrap();
+    Status::from_header_map(response.headers()).expect("a failure")
+}
+
+#[tokio::test]
+async fn c230_attempts_of_a_call_stay_in_its_cluster() {
+    // given two clusters of equal weight, whose backends fail every attempt
+    let [a, b] = backends().await;
+    let (script, channel) = channel();
+    let clusters = vec![
+        cluster("a", &[&[("here", 1, &[a.address()])]], 0),
+        cluster("b", &[&[("here", 1, &[b.address()])]], 0),
+    ];
+    let policy = quick_retries(5);
+    let routes: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0), (1, 1)])];
+    let resources = config(routes, clusters);
+    script.set(resources.map_routes(|forward| forward.retry = Some(Arc::clone(&policy))));
+    a.set_status(14);
+    b.set_status(14);
+    ready(&channel, 2).await;
+    let mut chosen = [0, 0];
+    while chosen.contains(&0) {
+        let before = [a.calls(), b.calls()];
+        call_once(&channel).await.unwrap_err();
+        // then all attempts of a call go to the same cluster
+        match [a.calls() - before[0], b.calls() - before[1]] {
+            [5, 0] => chosen[0] += 1,
+            [0, 5] => chosen[1] += 1,
+            other => panic!("attempts by cluster: {other:?}"),
+        }
+    }
 }
 
 #[tokio::test]
@@ -63,7 +131,7 @@ async fn c219_missing_listener_fails_rpcs_until_it_exists() {
         vec![cluster("a", &[&[("here", 1, &[a.address()])]], 0)],
     ));
     // then calls reach the backend
-    crate::support::eventually(|| channel.status().error.is_none()).await;
+    eventually(|| channel.status().error.is_none()).await;
     assert_eq!(call_once(&channel).await.unwrap(), a.address());
 }
 
@@ -117,7 +185,7 @@ async fn c231_route_update_moves_traffic_without_failed_call() {
         let before = backend.calls();
         script.set(to(name, backend));
         // then traffic follows and no call fails
-        crate::support::eventually(|| backend.calls() > before + 10).await;
+        eventually(|| backend.calls() > before + 10).await;
     }
     stop.cancel();
     for task in traffic {
@@ -136,11 +204,11 @@ async fn c243_update_that_keeps_endpoint_keeps_connection() {
     spread(&channel, 1).await;
     // when the endpoint moves to another locality and a second one is added
     script.set(with(&[("y", 1, &[a.address(), b.address()])]));
-    crate::support::ready(&channel, 2).await;
+    ready(&channel, 2).await;
     spread(&channel, 10).await;
     // and when the second one is removed
     script.set(with(&[("z", 7, &[a.address()])]));
-    crate::support::eventually(|| b.connections() == 0).await;
+    eventually(|| b.connections() == 0).await;
     spread(&channel, 10).await;
     // then the channel has connected once to each
     assert_eq!((a.accepted(), b.accepted()), (1, 1));

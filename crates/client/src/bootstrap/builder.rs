@@ -11,7 +11,8 @@ use super::config::{Bootstrap, Server};
 use super::error::{BootstrapError, Origin};
 use super::extension::Extension;
 use super::node;
-use super::policy::{Features, TransportPolicy};
+use super::policy::{Features, TlsFeatures, TransportPolicy};
+use crate::certificates::{CertificateProviderInstance, CertificateProviders};
 use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
 use crate::net::transport::ServerUri;
 
@@ -26,6 +27,9 @@ pub struct Builder {
     transport: TransportPolicy,
     node: Node,
     listener_template: String,
+    server_listener_template: Option<String>,
+    certificate_providers: CertificateProviders,
+    tls_features: TlsFeatures,
 }
 
 impl Builder {
@@ -41,6 +45,9 @@ impl Builder {
             transport: TransportPolicy::default(),
             node: node::anonymous(),
             listener_template: "%s".to_owned(),
+            server_listener_template: None,
+            certificate_providers: CertificateProviders::new(),
+            tls_features: TlsFeatures::default(),
         }
     }
 
@@ -146,6 +153,28 @@ impl Builder {
         self
     }
 
+    /// Sets the template for the listener name of a gRPC server; `%s` stands for the address that it listens on (gRFC A36).
+    pub fn server_listener_template(mut self, template: impl Into<String>) -> Self {
+        self.server_listener_template = Some(template.into());
+        self
+    }
+
+    /// Adds a certificate provider instance, which TLS contexts of resources may name (gRFC A29).
+    pub fn certificate_provider(
+        mut self,
+        name: impl Into<String>,
+        instance: CertificateProviderInstance,
+    ) -> Self {
+        self.certificate_providers.insert(name.into(), instance);
+        self
+    }
+
+    /// Sets the experimental fields of TLS contexts that are read; none by default.
+    pub fn tls_features(mut self, features: TlsFeatures) -> Self {
+        self.tls_features = features;
+        self
+    }
+
     /// Builds the bootstrap.
     ///
     /// # Errors
@@ -171,10 +200,11 @@ impl Builder {
             authorities: Default::default(),
             node: self.node,
             listener_template: self.listener_template,
-            server_listener_template: None,
+            server_listener_template: self.server_listener_template,
             names: NameSyntax::default(),
             listed_metrics: true,
-            certificate_providers: Default::default(),
+            certificate_providers: self.certificate_providers,
+            tls_features: self.tls_features,
             allowed_grpc_services: Default::default(),
         })
     }

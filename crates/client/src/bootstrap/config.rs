@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use oxds_core::ads::NameSyntax;
+use oxds_core::resource::TlsRules;
 use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 use oxds_types::identity::Majors;
 
 use super::error::{BootstrapError, Origin};
-use super::policy::{Features, TransportPolicy};
+use super::policy::{Features, TlsFeatures, TransportPolicy};
 use super::template;
-use crate::net::credentials::{CallCredentials, CertificateFiles, ChannelCredentials, Configured};
+use crate::certificates::CertificateProviders;
+use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
 use crate::net::transport::ServerUri;
 
 /// Control planes of a process, and the node that asks them.
@@ -28,7 +31,9 @@ pub struct Bootstrap {
     pub(crate) names: NameSyntax,
     /// Load reports contain the metrics that clusters list (gRFC A85); decided by the same environment (C-143).
     pub(crate) listed_metrics: bool,
-    pub(crate) certificate_providers: BTreeMap<String, CertificateFiles>,
+    pub(crate) certificate_providers: CertificateProviders,
+    /// Fields of TLS contexts that are read, as the environment said when the bootstrap was read.
+    pub(crate) tls_features: TlsFeatures,
     pub(crate) allowed_grpc_services: BTreeMap<String, AllowedGrpcService>,
 }
 
@@ -102,11 +107,21 @@ impl Bootstrap {
         self.server_listener_template.as_deref()
     }
 
-    /// Returns the certificate provider instances by name (gRFC A29). Only `file_watcher` providers are supported; others
-    /// are skipped (C-26).
+    /// Returns the certificate provider instances by name (gRFC A29). Those of unknown plugins are skipped (C-26).
     #[must_use]
-    pub fn certificate_providers(&self) -> &BTreeMap<String, CertificateFiles> {
+    pub fn certificate_providers(&self) -> &CertificateProviders {
         &self.certificate_providers
+    }
+
+    /// Returns the rules that TLS contexts of resources are checked with.
+    pub(crate) fn tls_rules(&self) -> TlsRules {
+        let names = self.certificate_providers.keys();
+        let names = names.map(|name| Arc::from(name.as_str()));
+        TlsRules {
+            instances: Some(Arc::new(names.collect())),
+            system_roots: self.tls_features.system_roots,
+            sni: self.tls_features.sni,
+        }
     }
 
     /// Returns the services that any resource may name, by target URI (gRFC A102). They are read only if

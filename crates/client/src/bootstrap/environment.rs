@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use oxds_types::runtime::{Layer, Snapshot, Value};
 
+use super::policy::TlsFeatures;
 use crate::net::credentials::CredentialTypes;
 
 /// Environment variable with the path of the bootstrap file (gRFC A27).
@@ -28,12 +29,14 @@ pub(super) struct Switches {
     pub(super) listed_metrics: bool,
     /// `call_creds` of the default types are read (gRFC A97).
     call_credentials: bool,
+    /// Fields of TLS contexts that are read (gRFC A82, A101).
+    pub(super) tls: TlsFeatures,
 }
 
 /// Beginning of the names of the variables, which are also the keys of a runtime.
 const PREFIX: &str = "GRPC_EXPERIMENTAL_XDS_";
 /// Ends of the names.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 9] = [
     "FALLBACK",
     "FEDERATION",
     "ENDPOINT_FALLBACK",
@@ -41,6 +44,8 @@ const NAMES: [&str; 7] = [
     "EXT_AUTHZ_ON_CLIENT",
     "ORCA_LRS_PROPAGATION",
     "BOOTSTRAP_CALL_CREDS",
+    "SYSTEM_ROOT_CERTS",
+    "SNI",
 ];
 
 impl Switches {
@@ -73,6 +78,10 @@ impl Switches {
                 || equals("EXT_AUTHZ_ON_CLIENT", true),
             listed_metrics: !equals("ORCA_LRS_PROPAGATION", false),
             call_credentials: equals("BOOTSTRAP_CALL_CREDS", true),
+            tls: TlsFeatures {
+                system_roots: equals("SYSTEM_ROOT_CERTS", true),
+                sni: equals("SNI", true),
+            },
         }
     }
 

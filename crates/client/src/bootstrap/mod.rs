@@ -34,7 +34,7 @@ pub use config::{AllowedGrpcService, Authority, Bootstrap, Server};
 pub use environment::{CONFIG_VARIABLE, FILE_VARIABLE};
 pub use error::{BootstrapError, Origin};
 pub use extension::Extension;
-pub use policy::{Features, TransportPolicy};
+pub use policy::{Features, TlsFeatures, TransportPolicy};
 
 use crate::net::credentials::CredentialTypes;
 use environment::Switches;

@@ -10,12 +10,21 @@ pub struct Features {
     pub xds_v3: bool,
     /// A resource that the server deletes stays in use (gRFC A53).
     pub ignore_resource_deletion: bool,
-    /// Security configuration from the server is trusted (gRFC A81).
+    /// Routes from the server may rewrite the authority of RPCs (gRFC A81).
     pub trusted_xds_server: bool,
     /// A data error drops the cached resource (gRFC A88).
     pub fail_on_data_errors: bool,
     /// The resource timer reports a transient error instead of a missing resource (gRFC A88).
     pub resource_timer_is_transient_error: bool,
+}
+
+/// Experimental fields of TLS contexts that clients read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TlsFeatures {
+    /// `system_root_certs` (gRFC A82): `GRPC_EXPERIMENTAL_XDS_SYSTEM_ROOT_CERTS`.
+    pub system_roots: bool,
+    /// `sni`, `auto_host_sni` and `auto_sni_san_validation` (gRFC A101): `GRPC_EXPERIMENTAL_XDS_SNI`.
+    pub sni: bool,
 }
 
 /// Version of the xDS API in which a control plane is asked. It may answer in either version.

@@ -11,7 +11,8 @@ use super::error::{BootstrapError, Origin};
 use super::field::{FieldError, JsonField};
 use super::policy::{Features, TransportPolicy};
 use super::{credentials, node, template};
-use crate::net::credentials::{CertificateFiles, CredentialTypes};
+use crate::certificates::CertificateProviders;
+use crate::net::credentials::CredentialTypes;
 use crate::net::transport::ServerUri;
 
 /// Reads the JSON form. `origin` is for error messages only.
@@ -94,7 +95,8 @@ impl Reader<'_> {
             listed_metrics: self.switches.listed_metrics,
             certificate_providers: at
                 .optional("certificate_providers")
-                .map_or_else(|| Ok(BTreeMap::new()), |at| certificate_providers(&at))?,
+                .map_or_else(|| Ok(BTreeMap::new()), |at| self.certificate_providers(&at))?,
+            tls_features: self.switches.tls,
             allowed_grpc_services: self.allowed_grpc_services(at)?,
         })
     }
@@ -169,6 +171,26 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads `certificate_providers`. Instances of unknown plugins are skipped (C-26).
+    fn certificate_providers(
+        &self,
+        at: &JsonField<'_>,
+    ) -> Result<CertificateProviders, FieldError> {
+        let mut providers = CertificateProviders::new();
+        for (name, at) in at.entries()? {
+            at.object()?;
+            let plugin = at.text("plugin_name")?;
+            let plugin = plugin.filter(|plugin| !plugin.is_empty());
+            let plugin = plugin.ok_or_else(|| at.field("plugin_name").fault("must be set"))?;
+            let config = at.field("config");
+            if let Some(made) = self.types.certificate_provider(&plugin, config.present()) {
+                // gRFC A29: an invalid config of a known plugin makes the whole bootstrap invalid (C-26, C-27).
+                providers.insert(name, made.map_err(|reason| config.fault(&reason))?);
+            }
+        }
+        Ok(providers)
+    }
+
     fn allowed_grpc_services(
         &self,
         at: &JsonField<'_>,
@@ -189,27 +211,6 @@ impl Reader<'_> {
             })
             .collect()
     }
-}
-
-/// Reads `certificate_providers`. Instances of unknown plugins are skipped (C-26).
-fn certificate_providers(
-    at: &JsonField<'_>,
-) -> Result<BTreeMap<String, CertificateFiles>, FieldError> {
-    let mut providers = BTreeMap::new();
-    for (name, at) in at.entries()? {
-        at.object()?;
-        match at.text("plugin_name")?.as_deref() {
-            None | Some("") => return Err(at.field("plugin_name").fault("must be set")),
-            Some("file_watcher") => {
-                let config = at.field("config");
-                // gRFC A29: an invalid config of a known plugin makes the whole bootstrap invalid (C-26, C-27).
-                let files = CertificateFiles::parse_watcher(config.present());
-                providers.insert(name, files.map_err(|reason| config.fault(&reason))?);
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(providers)
 }
 
 /// Reads `transport_api_version`, which is ours.

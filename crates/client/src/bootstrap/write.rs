@@ -37,9 +37,13 @@ pub(super) fn bootstrap(bootstrap: &Bootstrap) -> String {
     }
     if !bootstrap.certificate_providers.is_empty() {
         let providers = bootstrap.certificate_providers.iter();
-        let providers = providers.map(|(name, files)| {
-            let provider = json!({ "plugin_name": "file_watcher", "config": files.to_config() });
-            (name.clone(), provider)
+        let providers = providers.map(|(name, instance)| {
+            let mut provider = Map::new();
+            provider.insert("plugin_name".to_owned(), instance.plugin_name().into());
+            if let Some(config) = instance.config() {
+                provider.insert("config".to_owned(), config.clone());
+            }
+            (name.clone(), Value::Object(provider))
         });
         let providers = Value::Object(providers.collect());
         whole.insert("certificate_providers".to_owned(), providers);

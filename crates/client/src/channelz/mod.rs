@@ -24,5 +24,5 @@ mod service;
 
 pub use counter::{CallCounter, CallOutcome, Calls};
 pub use registry::{ChannelEntry, ChannelSnapshot, Id, Registry, SocketEntry, SubchannelEntry};
-pub use server::{CountedBody, CountedServer, CountedService};
+pub use server::{CountedBody, CountedCall, CountedServer, CountedService};
 pub use service::Channelz;

@@ -47,6 +47,12 @@ impl Registry {
 }
 
 impl CountedServer {
+    /// Counts the start of a call. Its end is counted when the returned value is dropped.
+    #[must_use]
+    pub fn begin(&self) -> CountedCall {
+        CountedCall::begin(&self.record)
+    }
+
     /// Wraps a service so that its calls are counted.
     #[must_use]
     pub fn count<S>(&self, service: S) -> CountedService<S> {
@@ -99,7 +105,7 @@ where
 
 /// A call in progress; its end is counted when it is dropped.
 #[derive(Debug)]
-struct CountedCall {
+pub struct CountedCall {
     record: Arc<ServerRecord>,
     outcome: CallOutcome,
 }
@@ -113,7 +119,8 @@ impl CountedCall {
         }
     }
 
-    fn read_status(&mut self, headers: &HeaderMap) {
+    /// Reads the status of the call, if these headers or trailers have it.
+    pub fn read_status(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
             self.outcome = match status.as_bytes() {
                 b"0" => CallOutcome::Ok,

@@ -19,7 +19,7 @@ use super::flow_control::FlowControl;
 use super::status::dump;
 use crate::net::ServerLinks;
 use crate::options::Options;
-use crate::random::random;
+use crate::rpc::random;
 use crate::source::{Feed, Peer, SourceEvent};
 use crate::supervise::{RESTART_DELAY, caught};
 use crate::telemetry::{Observers, Telemetry};

@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+mod out_of_band;
 mod reporter;
 mod stream;
 mod trailer;
@@ -37,12 +38,13 @@ use http::HeaderMap;
 use oxds_core::ads::ServerId;
 use oxds_core::lrs;
 use oxds_core::resource::{Cluster, LocalityId, LrsServer};
-use oxds_types::orca::OrcaLoadReport;
 use tokio::time::timeout;
 
 pub use oxds_core::lrs::{ClusterKey, DropCount};
 pub use oxds_core::resource::MetricSelection;
 
+pub use out_of_band::{ReportError, ReportReader, report_request};
+pub use oxds_types::orca::{OrcaLoadReport, STREAM_METHOD};
 pub use trailer::orca;
 
 use crate::bootstrap::{Bootstrap, Server};

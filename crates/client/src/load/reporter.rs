@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use super::stream::{LoadStream, LoadStreamEvent};
 use crate::bootstrap::Server;
 use crate::net::{ServerLink, ServerLinks};
-use crate::random::random;
+use crate::rpc::random;
 use crate::supervise::{RESTART_DELAY, caught};
 use crate::timer::{at, sleep_until};
 

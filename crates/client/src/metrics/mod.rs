@@ -1,156 +1,66 @@
-//! Metrics of clients, with the names of gRFC A78.
+//! Metrics of clients, channels and servers, with the names of gRFC A66, A78, A91, A94 and A96.
 //!
 //! ```text
-//!  ClientPool ─► clients ─► dyn Recorder ──┬─► PrometheusRecorder   (feature `prometheus`)
-//!  with_recorder              names, kinds ├─► OpenTelemetryRecorder (feature `opentelemetry`)
-//!                             labels       └─► the application's own
+//!  ClientPool ─► clients ──┐
+//!  with_recorder           ├─► dyn Recorder ──┬─► PrometheusRecorder   (feature `prometheus`)
+//!       └─────► channels ──┘   names, kinds   ├─► OpenTelemetryRecorder (feature `opentelemetry`)
+//!                              labels         └─► the application's own
 //! ```
-//! Metrics are recorded only for pools with a recorder. `grpc.target` is the target under which the pool created the client.
+//! Metrics are recorded only for pools with a recorder. `grpc.target` is the target under which the pool created the client, or of
+//! the channel. `docs/metrics.md` describes every metric with its labels; [`INSTRUMENTS`] lists them.
 //!
-//! | instrument | kind | unit | labels |
-//! |---|---|---|---|
-//! | `grpc.xds_client.connected` | gauge | `{bool}` | `grpc.target`, `grpc.xds.server` |
-//! | `grpc.xds_client.server_failure` | counter | `{failure}` | the same |
-//! | `grpc.xds_client.resource_updates_valid` | counter | `{resource}` | the same, `grpc.xds.resource_type` |
-//! | `grpc.xds_client.resource_updates_invalid` | counter | `{resource}` | the same |
-//! | `grpc.xds_client.resources` | gauge | `{resource}` | `grpc.target`, `grpc.xds.authority`, `grpc.xds.cache_state`, `grpc.xds.resource_type` |
-//! | `oxds.xds_client.deprecated_feature_use` | counter | `{use}` | `grpc.xds.resource_type` |
-//! | `oxds.xds_client.wip_protos` | counter | `{use}` | the same |
-//! | `oxds.xds_client.dynamic_unknown_fields` | counter | `{field}` | the same |
+//! | instruments | recorded by |
+//! |---|---|
+//! | `grpc.xds_client.*` | xDS clients (gRFC A78) |
+//! | `grpc.client.call.*`, `grpc.client.attempt.*` | channels, for RPCs and their attempts (gRFC A66, A96) |
+//! | `grpc.server.call.*` | servers, for RPCs (gRFC A66) |
+//! | `grpc.lb.*` | load-balancing policies of channels (gRFC A78, A91) |
+//! | `grpc.subchannel.*` | connections of channels (gRFC A94) |
+//! | `oxds.xds_client.*` | the checks of the feature `lifecycle` (`FieldChecks::with_recorder`), with the meaning of Envoy's `runtime.deprecated_feature_use`, `server.wip_protos` and `server.dynamic_unknown_fields` |
 //!
-//! The last three are recorded by the checks of the feature `lifecycle` (`FieldChecks::with_recorder`), and their meaning is that of
-//! Envoy's `runtime.deprecated_feature_use`, `server.wip_protos` and `server.dynamic_unknown_fields`. gRFC A78 has the others.
+//! Labels that a gRFC calls optional are recorded only if the recorder [wants](Recorder::wants_label) them: see
+//! `with_optional_labels` of the recorders.
 
+mod balancing;
+mod call;
+mod instrument;
+mod messages;
 #[cfg(feature = "opentelemetry")]
 mod opentelemetry;
 #[cfg(feature = "prometheus")]
 mod prometheus;
-
-use std::fmt;
+mod recorder;
+mod series;
+mod server;
+mod xds;
 
 #[cfg(feature = "opentelemetry")]
 pub use self::opentelemetry::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]
 pub use self::prometheus::PrometheusRecorder;
-
-/// Receiver of metrics.
-///
-/// Clients call it from their tasks, so it must not block. `labels` are the values of [`Instrument::labels`], in their order.
-pub trait Recorder: fmt::Debug + Send + Sync + 'static {
-    /// Adds `by` to a counter.
-    fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64);
-
-    /// Sets the value of a gauge.
-    fn set(&self, gauge: &'static Instrument, labels: &[&str], value: i64);
-
-    /// Removes the value of a gauge: the server or resources that it describes are gone.
-    fn end(&self, gauge: &'static Instrument, labels: &[&str]);
-}
-
-/// Description of a metric.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Instrument {
-    /// Name, in OpenTelemetry's style.
-    pub name: &'static str,
-    /// Kind of the metric.
-    pub kind: InstrumentKind,
-    /// Unit, in UCUM notation.
-    pub unit: &'static str,
-    /// Description of the metric, in a sentence.
-    pub description: &'static str,
-    /// Keys of its labels.
-    pub labels: &'static [&'static str],
-}
-
-/// Kind of an instrument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum InstrumentKind {
-    /// A sum that only grows.
-    Counter,
-    /// A current value.
-    Gauge,
-}
-
-const TARGET: &str = "grpc.target";
-const SERVER: &str = "grpc.xds.server";
-const AUTHORITY: &str = "grpc.xds.authority";
-const STATE: &str = "grpc.xds.cache_state";
-const TYPE: &str = "grpc.xds.resource_type";
-
-/// Whether a server answers: 1 or 0.
-pub static CONNECTED: Instrument = Instrument {
-    name: "grpc.xds_client.connected",
-    kind: InstrumentKind::Gauge,
-    unit: "{bool}",
-    description: "Whether or not the xDS client currently has a working ADS stream to the xDS server",
-    labels: &[TARGET, SERVER],
+pub use balancing::{
+    EJECTIONS_ENFORCED, EJECTIONS_UNENFORCED, PICK_FIRST_DISCONNECTIONS, PICK_FIRST_FAILED,
+    PICK_FIRST_SUCCEEDED, SUBCHANNEL_DISCONNECTIONS, SUBCHANNEL_FAILED, SUBCHANNEL_OPEN,
+    SUBCHANNEL_SUCCEEDED, WRR_FALLBACK, WRR_NOT_YET_USABLE, WRR_STALE, WRR_WEIGHTS,
+};
+pub use call::{
+    ATTEMPT_DURATION, ATTEMPT_RECEIVED_SIZE, ATTEMPT_SENT_SIZE, ATTEMPT_STARTED, CALL_DURATION,
+    CALL_RETRIES, CALL_RETRY_DELAY, CALL_TRANSPARENT_RETRIES,
+};
+pub use instrument::{BACKEND_SERVICE, Instrument, InstrumentKind, LOCALITY};
+pub use messages::MessageBytes;
+pub use recorder::{Bound, Recorder, Series};
+pub use series::{ByCode, ByName, LazySeries};
+pub use server::{
+    SERVER_CALL_DURATION, SERVER_CALL_RECEIVED_SIZE, SERVER_CALL_SENT_SIZE, SERVER_CALL_STARTED,
+};
+pub use xds::{
+    CONNECTED, DEPRECATED_FEATURE_USE, DYNAMIC_UNKNOWN_FIELDS, RESOURCE_UPDATES_INVALID,
+    RESOURCE_UPDATES_VALID, RESOURCES, SERVER_FAILURE, WIP_PROTOS,
 };
 
-/// Number of times that a server became unreachable.
-pub static SERVER_FAILURE: Instrument = Instrument {
-    name: "grpc.xds_client.server_failure",
-    kind: InstrumentKind::Counter,
-    unit: "{failure}",
-    description: "A counter of xDS servers going from healthy to unhealthy",
-    labels: &[TARGET, SERVER],
-};
-
-/// Number of valid resources received, including unchanged ones.
-pub static RESOURCE_UPDATES_VALID: Instrument = Instrument {
-    name: "grpc.xds_client.resource_updates_valid",
-    kind: InstrumentKind::Counter,
-    unit: "{resource}",
-    description: "A counter of resources received that were considered valid, even if they had not changed",
-    labels: &[TARGET, SERVER, TYPE],
-};
-
-/// Number of invalid resources received.
-pub static RESOURCE_UPDATES_INVALID: Instrument = Instrument {
-    name: "grpc.xds_client.resource_updates_invalid",
-    kind: InstrumentKind::Counter,
-    unit: "{resource}",
-    description: "A counter of resources received that were considered invalid",
-    labels: &[TARGET, SERVER, TYPE],
-};
-
-/// Number of watched resources.
-pub static RESOURCES: Instrument = Instrument {
-    name: "grpc.xds_client.resources",
-    kind: InstrumentKind::Gauge,
-    unit: "{resource}",
-    description: "Number of xDS resources",
-    labels: &[TARGET, AUTHORITY, STATE, TYPE],
-};
-
-/// Uses of deprecated fields and enum values in received resources that are allowed.
-pub static DEPRECATED_FEATURE_USE: Instrument = Instrument {
-    name: "oxds.xds_client.deprecated_feature_use",
-    kind: InstrumentKind::Counter,
-    unit: "{use}",
-    description: "A counter of uses of deprecated fields and enum values in received resources",
-    labels: &[TYPE],
-};
-
-/// Uses of work-in-progress fields, messages and files in received resources.
-pub static WIP_PROTOS: Instrument = Instrument {
-    name: "oxds.xds_client.wip_protos",
-    kind: InstrumentKind::Counter,
-    unit: "{use}",
-    description: "A counter of uses of work-in-progress fields, messages and files in received resources",
-    labels: &[TYPE],
-};
-
-/// Unknown fields in received resources that were accepted.
-pub static DYNAMIC_UNKNOWN_FIELDS: Instrument = Instrument {
-    name: "oxds.xds_client.dynamic_unknown_fields",
-    kind: InstrumentKind::Counter,
-    unit: "{field}",
-    description: "A counter of unknown fields in received resources that were accepted",
-    labels: &[TYPE],
-};
-
-/// All instruments that clients record.
-pub static INSTRUMENTS: [&Instrument; 8] = [
+/// All instruments.
+pub static INSTRUMENTS: [&Instrument; 33] = [
     &CONNECTED,
     &SERVER_FAILURE,
     &RESOURCE_UPDATES_VALID,
@@ -159,4 +69,29 @@ pub static INSTRUMENTS: [&Instrument; 8] = [
     &DEPRECATED_FEATURE_USE,
     &WIP_PROTOS,
     &DYNAMIC_UNKNOWN_FIELDS,
+    &CALL_DURATION,
+    &ATTEMPT_STARTED,
+    &ATTEMPT_DURATION,
+    &ATTEMPT_SENT_SIZE,
+    &ATTEMPT_RECEIVED_SIZE,
+    &CALL_RETRIES,
+    &CALL_TRANSPARENT_RETRIES,
+    &CALL_RETRY_DELAY,
+    &WRR_FALLBACK,
+    &WRR_NOT_YET_USABLE,
+    &WRR_STALE,
+    &WRR_WEIGHTS,
+    &PICK_FIRST_DISCONNECTIONS,
+    &PICK_FIRST_SUCCEEDED,
+    &PICK_FIRST_FAILED,
+    &SUBCHANNEL_DISCONNECTIONS,
+    &SUBCHANNEL_SUCCEEDED,
+    &SUBCHANNEL_FAILED,
+    &SUBCHANNEL_OPEN,
+    &EJECTIONS_ENFORCED,
+    &EJECTIONS_UNENFORCED,
+    &SERVER_CALL_STARTED,
+    &SERVER_CALL_DURATION,
+    &SERVER_CALL_SENT_SIZE,
+    &SERVER_CALL_RECEIVED_SIZE,
 ];

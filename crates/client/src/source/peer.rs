@@ -56,6 +56,7 @@ impl Peer {
         };
         described.version = server.version();
         described.ignore_resource_deletion = server.features.ignore_resource_deletion;
+        described.is_trusted = server.features.trusted_xds_server;
         // gRFC A88 replaces `ignore_resource_deletion` by `fail_on_data_errors`, where its handling is enabled.
         if options.data_error_handling {
             described.data_errors = match server.features.fail_on_data_errors {
@@ -109,6 +110,27 @@ impl Source {
             SourceSpecifier::File(file) => Ok(vec![Peer::Optional(file.peer(resource_type))]),
             #[cfg(not(feature = "file"))]
             SourceSpecifier::File(_) => Err(SourceError::feature_off("source", "file")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c195_server_is_trusted_by_its_feature_alone() {
+        for (features, is_trusted) in [
+            (r#"["xds_v3"]"#, false),
+            (r#"["xds_v3", "trusted_xds_server"]"#, true),
+        ] {
+            let json = format!(
+                r#"{{ "xds_servers": [{{ "server_uri": "cp:1", "channel_creds": [{{ "type": "insecure" }}],
+                     "server_features": {features} }}] }}"#
+            );
+            let bootstrap = Bootstrap::from_json(&json).expect("a valid bootstrap");
+            let peer = Peer::ads(bootstrap.servers()[0].clone(), Protocol::Sotw);
+            assert_eq!(peer.to_server(&Options::default()).is_trusted, is_trusted);
         }
     }
 }

@@ -58,7 +58,7 @@ impl Client {
         let servers = config.servers.iter().map(state).collect();
         Self {
             servers: Servers::new(servers, &config),
-            cache: Cache::default(),
+            cache: Cache::new(&config.servers),
             counters: ClientCounters::default(),
             config,
         }

@@ -60,6 +60,8 @@ pub struct Server {
     /// Whether a missing answer means that the server is slow, not that the resource does not exist. The resource
     /// timeout is doubled then (gRFC A88).
     pub resource_timer_is_transient: bool,
+    /// Whether its routes may rewrite the authority of RPCs: the server feature `trusted_xds_server` (gRFC A81).
+    pub is_trusted: bool,
 }
 
 /// Handling of a cached resource after a data error: its server deletes it, sends an invalid one, or reports that it
@@ -125,6 +127,7 @@ impl Server {
             ignore_resource_deletion: false,
             data_errors: DataErrors::default(),
             resource_timer_is_transient: false,
+            is_trusted: false,
         }
     }
 

@@ -1,5 +1,9 @@
 //! Domain patterns of virtual hosts.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 /// Pattern of authorities. Case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Domain {
@@ -44,17 +48,67 @@ impl Domain {
     /// Returns the rank of the match with `authority` (in lower case), or `None` if the domain does not match.
     pub(crate) fn rank(&self, authority: &str) -> Option<DomainRank> {
         let partial = |pattern: &str, matches: bool| matches && authority.len() > pattern.len();
-        let rank = |class, len| DomainRank { class, len };
+        let is_match = match self {
+            Self::Exact(name) => **name == *authority,
+            Self::Suffix(end) => partial(end, authority.ends_with(&**end)),
+            Self::Prefix(start) => partial(start, authority.starts_with(&**start)),
+            Self::Any => true,
+        };
+        is_match.then(|| self.own_rank())
+    }
+
+    /// Returns the rank of its matches.
+    fn own_rank(&self) -> DomainRank {
         // gRFC A27: exact before suffix before prefix before `*`; of two of one class, the longer one.
-        match self {
-            Self::Exact(name) => (**name == *authority).then_some(rank(3, name.len())),
-            Self::Suffix(end) => {
-                partial(end, authority.ends_with(&**end)).then_some(rank(2, end.len()))
+        let (class, len) = match self {
+            Self::Exact(name) => (3, name.len()),
+            Self::Suffix(end) => (2, end.len()),
+            Self::Prefix(start) => (1, start.len()),
+            Self::Any => (0, 0),
+        };
+        DomainRank { class, len }
+    }
+}
+
+/// Values by domain, to be found for one authority after another. Exact domains cost one look-up, however many there are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DomainIndex<V> {
+    exact: BTreeMap<Box<str>, V>,
+    /// Domains with a `*`, the one with the highest rank first.
+    patterns: Vec<(Domain, V)>,
+}
+
+impl<V: Copy> DomainIndex<V> {
+    /// Makes an index. Of equal domains, the first one counts.
+    pub(crate) fn new<'a>(domains: impl IntoIterator<Item = (&'a Domain, V)>) -> Self {
+        let mut index = Self {
+            exact: BTreeMap::new(),
+            patterns: Vec::new(),
+        };
+        for (domain, value) in domains {
+            match domain {
+                Domain::Exact(name) => {
+                    index.exact.entry(name.clone()).or_insert(value);
+                }
+                pattern => index.patterns.push((pattern.clone(), value)),
             }
-            Self::Prefix(start) => {
-                partial(start, authority.starts_with(&**start)).then_some(rank(1, start.len()))
-            }
-            Self::Any => Some(rank(0, 0)),
         }
+        let patterns = &mut index.patterns;
+        patterns.sort_by_key(|(pattern, _)| Reverse(pattern.own_rank()));
+        index
+    }
+
+    /// Returns the value of the best match with an authority. It allocates only for an authority with upper case.
+    pub(crate) fn find(&self, authority: &str) -> Option<V> {
+        let authority = match authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            true => Cow::Owned(authority.to_ascii_lowercase()),
+            false => Cow::Borrowed(authority),
+        };
+        if let Some(value) = self.exact.get(&*authority) {
+            return Some(*value);
+        }
+        let mut patterns = self.patterns.iter();
+        let found = patterns.find(|(pattern, _)| pattern.rank(&authority).is_some());
+        found.map(|(_, value)| *value)
     }
 }

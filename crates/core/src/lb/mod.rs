@@ -16,27 +16,35 @@ mod chance;
 mod domain;
 mod fault;
 mod hash;
+mod health;
 mod limit;
 mod matcher;
 mod outlier;
 pub mod policy;
 mod priorities;
+mod report_stream;
 mod retry;
+mod session;
+mod string_matcher;
 mod text;
 mod weighted;
 
 pub use chance::{DropCategory, PerMillion, dropped};
 pub use domain::Domain;
-pub(crate) use domain::DomainRank;
+pub(crate) use domain::{DomainIndex, DomainRank};
 pub use fault::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare, Faults};
 pub use hash::{HashPolicy, HashSource, Rewrite, request_hash};
+pub use health::{EndpointHealth, HealthSet};
 pub use limit::{RequestCount, RequestPermit};
 pub use matcher::{HeaderMatch, HeaderMatcher, Headers, PathMatcher, RouteMatcher};
 pub use outlier::{
-    CallResults, Ejection, EjectionReason, FailurePercentage, OutlierConfig, OutlierDetector,
-    SuccessRate,
+    CallResults, Ejection, EjectionReason, FailurePercentage, OutlierConfig, OutlierCounts,
+    OutlierDecisions, OutlierDetector, SuccessRate,
 };
 pub use priorities::{ActivePriority, Connectivity, Priorities};
+pub use report_stream::ReportStream;
 pub use retry::{MAX_ATTEMPTS, Pushback, Retries, RetryPolicy, StatusCodes};
+pub use session::{HostChoice, HostState, SessionConfig, SessionTarget, choose_host};
+pub use string_matcher::StringMatcher;
 pub use text::Text;
 pub use weighted::Weighted;

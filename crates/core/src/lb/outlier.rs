@@ -14,7 +14,7 @@
 //! [`handle_timeout`](OutlierDetector::handle_timeout) when [`poll_timeout`](OutlierDetector::poll_timeout) says so. Calls are
 //! counted by [`CallResults`], which are atomics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -144,6 +144,35 @@ pub struct Ejection {
     pub reason: EjectionReason,
 }
 
+/// Number of outliers by the decision about them (gRFC A91).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutlierCounts {
+    /// Outliers by success rate.
+    pub success_rate: OutlierDecisions,
+    /// Outliers by failure percentage.
+    pub failure_percentage: OutlierDecisions,
+}
+
+/// Decisions of one algorithm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutlierDecisions {
+    /// Endpoints that were ejected.
+    pub ejected: u64,
+    /// Endpoints that were not ejected by chance: the enforcement percentage.
+    pub not_enforced: u64,
+    /// Endpoints that were not ejected because the maximum share of the endpoints was.
+    pub above_maximum: u64,
+}
+
+impl OutlierCounts {
+    fn of(&mut self, reason: EjectionReason) -> &mut OutlierDecisions {
+        match reason {
+            EjectionReason::SuccessRate => &mut self.success_rate,
+            EjectionReason::FailurePercentage => &mut self.failure_percentage,
+        }
+    }
+}
+
 /// State of one endpoint.
 #[derive(Debug, Default)]
 struct Endpoint {
@@ -161,6 +190,8 @@ pub struct OutlierDetector {
     endpoints: BTreeMap<SocketAddr, Endpoint>,
     /// Start of the current interval; `None` while no algorithm is on.
     interval_started: Option<Instant>,
+    /// Decisions since they were taken.
+    counts: OutlierCounts,
 }
 
 impl OutlierDetector {
@@ -195,11 +226,11 @@ impl OutlierDetector {
 
     /// Replaces the endpoints. Those that stay keep their state.
     pub fn set_endpoints(&mut self, addresses: impl IntoIterator<Item = SocketAddr>) {
-        let mut old = std::mem::take(&mut self.endpoints);
-        let kept = addresses
-            .into_iter()
-            .map(|address| (address, old.remove(&address).unwrap_or_default()));
-        self.endpoints = kept.collect();
+        let wanted: HashSet<_> = addresses.into_iter().collect();
+        self.endpoints.retain(|address, _| wanted.contains(address));
+        for address in wanted {
+            self.endpoints.entry(address).or_default();
+        }
     }
 
     /// Returns the counter of an endpoint's calls; `None` if no algorithm is on, or the endpoint is unknown.
@@ -214,6 +245,17 @@ impl OutlierDetector {
     #[must_use]
     pub fn ejection(&self, address: SocketAddr) -> Option<Ejection> {
         self.endpoints.get(&address)?.ejection
+    }
+
+    /// Returns the ejected endpoints.
+    pub fn ejections(&self) -> impl Iterator<Item = (SocketAddr, Ejection)> {
+        let endpoints = self.endpoints.iter();
+        endpoints.filter_map(|(address, endpoint)| Some((*address, endpoint.ejection?)))
+    }
+
+    /// Returns the decisions since the last call.
+    pub fn take_counts(&mut self) -> OutlierCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Returns the time of the next decision; `None` if no algorithm is on.
@@ -334,18 +376,24 @@ impl OutlierDetector {
             .filter(|one| one.ejection.is_some())
             .count();
         let mut changed = false;
+        let counts = self.counts.of(reason);
         for endpoint in self.endpoints.values_mut() {
-            // gRFC A50: the maximum share stops ejections, but one endpoint may always be ejected.
-            if ejected > 0 && ejected * 100 >= total * config.max_ejection_percent as usize {
-                break;
-            }
             if endpoint.ejection.is_some()
                 || endpoint.last.total() == 0
                 || !is_outlier(endpoint.last)
-                || !enforce()
             {
                 continue;
             }
+            // gRFC A50: the maximum share stops ejections, but one endpoint may always be ejected.
+            if ejected > 0 && ejected * 100 >= total * config.max_ejection_percent as usize {
+                counts.above_maximum += 1;
+                continue;
+            }
+            if !enforce() {
+                counts.not_enforced += 1;
+                continue;
+            }
+            counts.ejected += 1;
             endpoint.multiplier = endpoint.multiplier.saturating_add(1);
             endpoint.ejection = Some(Ejection {
                 since: now,

@@ -17,6 +17,16 @@ impl Text {
         }
     }
 
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn ignores_case(&self) -> bool {
+        self.ignore_case
+    }
+
     pub(super) fn equals(&self, other: &str) -> bool {
         self.same(other.as_bytes())
     }

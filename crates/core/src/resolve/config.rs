@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::filters::FilterLists;
 use crate::ads::WatchError;
 use crate::lb::{HashPolicy, Headers, RetryPolicy, RouteMatcher, Weighted};
 use crate::resource::{
-    Assignment, Cluster, Discovery, FilterConfig, FilterOverride, FilterOverrides, Forward,
-    HttpFilter, Listener, RouteAction, RouteConfig, RouteTarget,
+    Assignment, Cluster, Discovery, FilterConfig, FilterOverrides, Forward, HostRewrite, Listener,
+    RouteAction, RouteConfig, RouteTarget,
 };
 
 /// Complete configuration of a channel at one moment (gRFC A74).
@@ -64,6 +65,8 @@ pub struct RouteTable {
     pub virtual_host: String,
     /// Routes, in the order in which they are tried.
     pub routes: Vec<CompiledRoute>,
+    /// Whether a route keeps sessions at endpoints (gRFC A55).
+    pub has_sessions: bool,
     /// Clusters that the routes name, in the order of [`XdsConfig::clusters`].
     pub(super) clusters: Vec<Arc<str>>,
 }
@@ -90,6 +93,8 @@ pub enum CompiledAction {
         retry: Option<Arc<RetryPolicy>>,
         /// Hash policies, in the order in which they apply (gRFC A42).
         hash: Arc<[HashPolicy]>,
+        /// Whether the authority of the RPC becomes the hostname of its endpoint, if that has one (gRFC A81).
+        rewrites_host: bool,
     },
     /// Fails the RPC: gRPC does not support the action (C-187).
     Unsupported,
@@ -140,12 +145,16 @@ impl RouteTable {
         let host = route_config.virtual_hosts.get(index)?;
         let api = listener.api.as_ref();
         let listener_limit = api.and_then(|api| api.max_stream_duration);
-        let filters = FilterChains::new(api.map_or(&[], |api| &api.filters));
+        let filters = FilterLists::new(api.map_or(&[], |api| &api.filters), |_, config| {
+            config.clone()
+        });
         let mut clusters = ClusterIndexes::default();
         let routes = host.routes.iter().map(|route| CompiledRoute {
             matcher: route.matcher.clone(),
             action: match &route.action {
-                RouteAction::Unsupported => CompiledAction::Unsupported,
+                RouteAction::NonForwarding | RouteAction::Unsupported => {
+                    CompiledAction::Unsupported
+                }
                 RouteAction::Forward(forward) => {
                     let overrides = [&host.filter_overrides, &route.filter_overrides];
                     match choice(forward, overrides, &filters, &mut clusters) {
@@ -154,17 +163,41 @@ impl RouteTable {
                             limit: forward.limit.effective(listener_limit),
                             retry: forward.retry.clone(),
                             hash: Arc::clone(&forward.hash),
+                            rewrites_host: forward.auto_host_rewrite
+                                && route_config.host_rewrite == HostRewrite::Allowed,
                         },
                         None => CompiledAction::Unsupported,
                     }
                 }
             },
         });
+        let routes: Vec<_> = routes.collect();
         Some(Self {
             virtual_host: host.name.clone(),
-            routes: routes.collect(),
+            has_sessions: routes.iter().any(CompiledRoute::has_sessions),
+            routes,
             clusters: clusters.names,
         })
+    }
+}
+
+impl CompiledRoute {
+    fn has_sessions(&self) -> bool {
+        match &self.action {
+            CompiledAction::Forward { clusters, .. } => {
+                clusters.items().any(ClusterChoice::has_sessions)
+            }
+            CompiledAction::Unsupported => false,
+        }
+    }
+}
+
+impl ClusterChoice {
+    /// Returns whether RPCs of this choice may have a session (gRFC A55).
+    #[must_use]
+    pub fn has_sessions(&self) -> bool {
+        let is_session = |filter: &FilterConfig| matches!(filter, FilterConfig::Session(Some(_)));
+        self.filters.iter().any(is_session)
     }
 }
 
@@ -187,7 +220,7 @@ impl ClusterIndexes {
 fn choice(
     forward: &Forward,
     [host, route]: [&FilterOverrides; 2],
-    filters: &FilterChains<'_>,
+    filters: &FilterLists<'_, FilterConfig>,
     clusters: &mut ClusterIndexes,
 ) -> Option<Weighted<ClusterChoice>> {
     match &forward.target {
@@ -205,36 +238,5 @@ fn choice(
             };
             (target.weight, choice)
         })),
-    }
-}
-
-/// HTTP filters of a listener, and the chains that overrides make of them.
-struct FilterChains<'a> {
-    filters: &'a [HttpFilter],
-    /// Chain without overrides.
-    base: Arc<[FilterConfig]>,
-}
-
-impl<'a> FilterChains<'a> {
-    fn new(filters: &'a [HttpFilter]) -> Self {
-        let base = filters.iter().map(|filter| filter.config.clone()).collect();
-        Self { filters, base }
-    }
-
-    /// Returns the chain with these overrides, the most specific one first.
-    fn with<const N: usize>(&self, overrides: [&FilterOverrides; N]) -> Arc<[FilterConfig]> {
-        if self.filters.is_empty() || overrides.iter().all(|overrides| overrides.is_empty()) {
-            return Arc::clone(&self.base);
-        }
-        // gRFC A39: weighted cluster, then route, then virtual host, then the listener (C-236).
-        let config = |filter: &HttpFilter| {
-            let mut found = overrides.iter().filter_map(|one| one.get(&filter.name));
-            match found.next() {
-                None => Some(filter.config.clone()),
-                Some(FilterOverride::Config(config)) => Some(config.clone()),
-                Some(FilterOverride::Disabled) => None,
-            }
-        };
-        self.filters.iter().filter_map(config).collect()
     }
 }

@@ -1,4 +1,5 @@
-//! Resolver: makes one configuration of LDS, RDS, CDS and EDS resources (gRFC A74).
+//! Resolvers: make one configuration of LDS, RDS, CDS and EDS resources for a channel (gRFC A74), or of LDS and RDS resources for
+//! a server (gRFC A36; [`ServerResolver`]).
 //!
 //! ```text
 //!  handle_resource ─► ┌──────────────────────────────────────────────┐ ─► poll_command: watch, unwatch
@@ -19,8 +20,11 @@
 mod command;
 mod config;
 mod dns;
+mod filters;
+mod latest;
 mod leaves;
 mod plan;
+mod server;
 mod slots;
 
 use std::collections::VecDeque;
@@ -35,11 +39,16 @@ pub use config::{
     RouteTable, XdsConfig,
 };
 
+pub use server::{
+    ChainRoutes, NoRoute, ServerConfig, ServerResolution, ServerResolver, ServerRoutes,
+};
+
 use crate::ads::{WatchError, WatchErrorReason};
 use crate::resource::{
     Assignment, Cluster, Discovery, DnsTarget, Listener, ParsedResource, RouteConfig, RouteSource,
 };
 use dns::DnsHosts;
+use latest::Latest;
 use leaves::Resources;
 use plan::Plan;
 use slots::{Slot, Slots, Unreachable};
@@ -64,10 +73,8 @@ pub struct Resolver {
     /// Next plan, while a resource of it has no answer.
     next: Option<Plan>,
 
-    current: Option<Resolution>,
+    current: Latest<XdsConfig>,
     revision: u64,
-    /// Whether `current` was polled.
-    is_polled: bool,
     commands: VecDeque<WatchCommand>,
     pending: Option<PendingUpdate>,
 }
@@ -95,9 +102,8 @@ impl Resolver {
             hosts: DnsHosts::default(),
             plan: None,
             next: None,
-            current: None,
+            current: Latest::default(),
             revision: 0,
-            is_polled: true,
             commands: VecDeque::new(),
             pending: None,
         };
@@ -150,10 +156,7 @@ impl Resolver {
     /// Returns the configuration in use, once after each change.
     pub fn poll_config(&mut self) -> Option<Resolution> {
         self.settle();
-        match std::mem::replace(&mut self.is_polled, true) {
-            true => None,
-            false => self.current.clone(),
-        }
+        self.current.poll()
     }
 
     fn settle(&mut self) {
@@ -167,7 +170,7 @@ impl Resolver {
                     // gRFC A74: without a listener or a route configuration, the channel has no configuration.
                     self.plan = None;
                     self.next = None;
-                    self.set_current(Err(error));
+                    self.current.set(Err(error));
                 }
                 NextPlan::Ready(plan) => self.next = Some(plan),
             }
@@ -210,7 +213,8 @@ impl Resolver {
         let listener_name = &self.listener_name;
         let Some(api) = &listener.api else {
             let problem = "is a socket listener: expected an api_listener";
-            return unusable(&ResourceType::LISTENER, listener_name, problem);
+            let error = unusable(&ResourceType::LISTENER, listener_name, problem);
+            return NextPlan::Failed(error);
         };
         let (routes, resource_type, name) = match &api.routes {
             RouteSource::Inline(routes) => (routes, ResourceType::LISTENER, listener_name),
@@ -227,7 +231,7 @@ impl Resolver {
             Some(plan) => NextPlan::Ready(plan),
             None => {
                 let problem = format!("has no virtual host for {:?}", self.authority);
-                unusable(&resource_type, name, &problem)
+                NextPlan::Failed(unusable(&resource_type, name, &problem))
             }
         }
     }
@@ -252,9 +256,9 @@ impl Resolver {
             .into_iter()
             .chain(plans().filter_map(Plan::rds_name))
             .collect();
-        let clusters: Vec<_> = plans()
-            .flat_map(|plan| plan.clusters().iter().cloned())
-            .collect();
+        // gRFC A74: the clusters of an aggregate are watched as soon as it is known.
+        let named = plans().flat_map(Plan::clusters);
+        let clusters = leaves::reachable(named, &self.clusters);
         self.route_configs.want(routes, &mut self.commands);
         self.clusters.want(clusters, &mut self.commands);
         // gRFC A74: endpoints are watched as soon as their cluster is known, whether or not its plan is in use.
@@ -266,15 +270,12 @@ impl Resolver {
         let hosts = self.clusters.values();
         let hosts = hosts.filter_map(|cluster| match &cluster.discovery {
             Discovery::LogicalDns(host) => Some(host.clone()),
-            Discovery::Eds => None,
+            Discovery::Eds | Discovery::Aggregate(_) => None,
         });
         self.hosts.want(&hosts.collect(), &mut self.commands);
         // A cluster with a new EDS service name uses the old assignment until the new one arrives.
-        let in_use = self
-            .current
-            .iter()
-            .flatten()
-            .flat_map(|config| config.assignments().cloned());
+        let in_use = self.current.ok().into_iter();
+        let in_use = in_use.flat_map(|config| config.assignments().cloned());
         let assignments: Vec<_> = assignments.chain(in_use).collect();
         self.assignments.want(assignments, &mut self.commands);
     }
@@ -282,10 +283,7 @@ impl Resolver {
     /// Makes a configuration of the plan in use. Parts that did not change keep their `Arc`s.
     fn publish(&mut self) {
         let Some(plan) = &self.plan else { return };
-        let before = self
-            .current
-            .as_ref()
-            .and_then(|current| current.as_ref().ok());
+        let before = self.current.ok();
         let entries = plan.entries(
             Resources {
                 clusters: &self.clusters,
@@ -304,21 +302,11 @@ impl Resolver {
         let config = plan.config(self.revision, entries);
         let same_assignments =
             before.is_some_and(|before| before.assignments().eq(config.assignments()));
-        self.set_current(Ok(Arc::new(config)));
+        self.current.set(Ok(Arc::new(config)));
         if !same_assignments {
             // Unwatch assignments that only the configuration before needed.
             self.watch();
         }
-    }
-
-    fn set_current(&mut self, resolution: Resolution) {
-        if let (Some(Err(before)), Err(error)) = (&self.current, &resolution)
-            && before == error
-        {
-            return;
-        }
-        self.current = Some(resolution);
-        self.is_polled = false;
     }
 }
 
@@ -332,9 +320,9 @@ enum NextPlan {
     Ready(Plan),
 }
 
-fn unusable(resource_type: &ResourceType, name: &str, problem: &str) -> NextPlan {
+fn unusable(resource_type: &ResourceType, name: &str, problem: &str) -> WatchError {
     let text = format!("{} {name:?} {problem}", resource_type.message());
-    NextPlan::Failed(WatchError::new(WatchErrorReason::Unusable, text))
+    WatchError::new(WatchErrorReason::Unusable, text)
 }
 
 fn same_entries(before: &[ClusterEntry], after: &[ClusterEntry]) -> bool {

@@ -103,6 +103,14 @@ impl<T: Typed> Slots<T> {
         self.slots.get(name).unwrap_or(&Slot::Waiting)
     }
 
+    /// Returns a resource, if it exists.
+    pub(super) fn found(&self, name: &str) -> Option<&Arc<T>> {
+        match self.slots.get(name)? {
+            Slot::Got(value) => Some(value),
+            Slot::Waiting | Slot::Failed(_) => None,
+        }
+    }
+
     /// Returns all resources that exist.
     pub(super) fn values(&self) -> impl Iterator<Item = &Arc<T>> {
         self.slots.values().filter_map(|slot| match slot {

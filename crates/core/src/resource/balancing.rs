@@ -225,7 +225,10 @@ fn ring_hash_of_message(proto: &RingHash) -> Result<PolicyConfig, Invalid> {
     ring_hash_of_sizes(proto.minimum_ring_size, proto.maximum_ring_size)
 }
 
-/// Reads weighted round robin (gRFC A58). Reports out of band are not supported, so the RPCs report.
+/// Time between reports out of band (gRFC A58).
+const DEFAULT_REPORTING_PERIOD: Duration = Duration::from_secs(10);
+
+/// Reads weighted round robin (gRFC A58).
 fn weighted_round_robin(
     proto: &ClientSideWeightedRoundRobin,
 ) -> Result<WeightedRoundRobinConfig, Invalid> {
@@ -234,12 +237,14 @@ fn weighted_round_robin(
         let value = value.as_ref().map(duration).transpose();
         Ok::<_, Invalid>(value.within(field)?.unwrap_or(default))
     };
-    // The period of reports out of band is valid for every gRPC client, or invalid.
-    period(
+    // The period is checked also if the reports of RPCs are used.
+    let reporting_period = period(
         "oob_reporting_period",
         &proto.oob_reporting_period,
-        Duration::ZERO,
+        DEFAULT_REPORTING_PERIOD,
     )?;
+    let enabled = proto.enable_oob_load_report.as_ref();
+    let out_of_band = enabled.is_some_and(|enabled| enabled.value);
     let penalty = proto.error_utilization_penalty.map(|value| value.value);
     let error_utilization_penalty = penalty.unwrap_or(default.error_utilization_penalty);
     if !error_utilization_penalty.is_finite() || error_utilization_penalty < 0.0 {
@@ -267,5 +272,6 @@ fn weighted_round_robin(
         weight_update_period: update_period.max(MIN_WEIGHT_UPDATE_PERIOD),
         error_utilization_penalty,
         metric_names: names.map(|name| name.as_str().into()).collect(),
+        out_of_band: out_of_band.then_some(reporting_period),
     })
 }

@@ -1,6 +1,7 @@
-//! View of CDS resources: the type of a cluster, its balancing, and its limits.
+//! View of CDS resources: the type of a cluster, its balancing, its limits, and its security.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster as ClusterProto;
 use envoy_types::pb::envoy::config::core::v3::{
@@ -9,6 +10,7 @@ use envoy_types::pb::envoy::config::core::v3::{
 use prost::Message;
 
 use super::Invalid;
+use super::affinity;
 use super::balancing;
 use super::convert::same_server;
 use super::discovery::{Discovery, discovery};
@@ -16,9 +18,10 @@ use super::extension::Extensions;
 use super::invalid::Within;
 use super::metrics::MetricSelection;
 use super::outlier::outlier_detection;
+use super::tls::{TlsRules, UpstreamTls};
 use crate::ads::ServerId;
-use crate::lb::OutlierConfig;
 use crate::lb::policy::PolicyConfig;
+use crate::lb::{HealthSet, OutlierConfig};
 
 /// A cluster: where its endpoints come from, and how RPCs to it are balanced and limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub struct Cluster {
     pub discovery: Discovery,
     /// Name of its `ClusterLoadAssignment`, also for load reports; empty for a cluster without one.
     pub eds_service_name: Arc<str>,
-    /// Load-balancing policy.
+    /// Load-balancing policy. That of an aggregate cluster is not used: its clusters have their own.
     pub policy: PolicyConfig,
     /// Server that gets its load reports; `None` if its load is not reported.
     pub lrs_server: Option<LrsServer>,
@@ -39,6 +42,12 @@ pub struct Cluster {
     pub max_requests: u32,
     /// Outlier detection; off without one (gRFC A50).
     pub outlier: Option<OutlierConfig>,
+    /// Health statuses of endpoints to which sessions return (gRFC A55).
+    pub override_statuses: HealthSet,
+    /// Time without an RPC after which a connection that only sessions use is closed (gRFC A75).
+    pub idle_timeout: Duration,
+    /// Security of the connections to its endpoints; `None`: that of the channel (gRFC A29).
+    pub tls: Option<Arc<UpstreamTls>>,
 }
 
 /// Server that gets load reports (gRFC A27).
@@ -64,14 +73,17 @@ impl Cluster {
 
     fn from_proto(proto: &ClusterProto, extensions: &Extensions) -> Result<Self, Invalid> {
         let discovery = discovery(proto)?;
-        let policy = balancing::policy(proto, extensions)?;
-        security(proto)?;
+        let policy = match &discovery {
+            Discovery::Eds | Discovery::LogicalDns(_) => balancing::policy(proto, extensions)?,
+            // gRFC A75: ignored. Envoy demands CLUSTER_PROVIDED here, which is invalid for other clusters (C-198).
+            Discovery::Aggregate(_) => PolicyConfig::round_robin_by_locality(),
+        };
         let outlier = proto.outlier_detection.as_ref().map(outlier_detection);
         Ok(Self {
             name: proto.name.as_str().into(),
             eds_service_name: match &discovery {
                 Discovery::Eds => eds_service_name(proto).within("eds_cluster_config")?,
-                Discovery::LogicalDns(_) => "".into(),
+                Discovery::LogicalDns(_) | Discovery::Aggregate(_) => "".into(),
             },
             discovery,
             policy,
@@ -81,6 +93,9 @@ impl Cluster {
             ),
             max_requests: max_requests(proto),
             outlier: outlier.transpose().within("outlier_detection")?,
+            override_statuses: affinity::override_statuses(proto),
+            idle_timeout: affinity::idle_timeout(proto).within("upstream_config")?,
+            tls: security(proto, extensions.tls_rules())?,
         })
     }
 }
@@ -134,17 +149,14 @@ fn max_requests(proto: &ClusterProto) -> u32 {
         .map_or(DEFAULT_MAX_REQUESTS, |most| most.value)
 }
 
-/// Rejects clusters with a transport socket.
-///
-/// TLS to endpoints (gRFC A29) is not implemented, and a cluster that requires it must not be used in plaintext.
-fn security(proto: &ClusterProto) -> Result<(), Invalid> {
+/// Reads the security of the connections to endpoints.
+fn security(proto: &ClusterProto, rules: &TlsRules) -> Result<Option<Arc<UpstreamTls>>, Invalid> {
+    // gRFC A29: one security for all endpoints of a cluster (C-203).
     if !proto.transport_socket_matches.is_empty() {
         return Err(Invalid::new("is not supported").at("transport_socket_matches"));
     }
-    match &proto.transport_socket {
-        Some(socket) => {
-            Err(Invalid::new(format!("{:?} is not supported", socket.name)).at("transport_socket"))
-        }
-        None => Ok(()),
-    }
+    let socket = proto.transport_socket.as_ref();
+    let tls = socket.map(|socket| UpstreamTls::from_socket(socket, rules));
+    let tls = tls.transpose().within("transport_socket")?;
+    Ok(tls.map(Arc::new))
 }

@@ -10,6 +10,7 @@ use envoy_types::pb::google::protobuf;
 use regex::{Regex, RegexBuilder};
 
 use super::Invalid;
+use super::re2::translate;
 use crate::time;
 
 /// Reads a duration that is not negative and in the range of protobuf.
@@ -22,23 +23,34 @@ pub(super) fn message(any: &protobuf::Any) -> &str {
     any.type_url.rsplit('/').next().unwrap_or_default()
 }
 
-/// Compiles the regular expression of a matcher.
+/// Compiles the regular expression of a matcher (RE2's dialect).
 pub(super) fn compile(regex: &str) -> Result<Regex, Invalid> {
+    build(&translated(regex)?)
+}
+
+/// Compiles a regular expression that must match a whole text (gRFC A28).
+pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
+    let regex = translated(&matcher.regex)?;
+    // The expression is compiled alone first: "a)|(b" is invalid, but would be valid between the anchors.
+    build(&regex)?;
+    build(&format!("^(?:{regex})$"))
+}
+
+fn translated(regex: &str) -> Result<String, Invalid> {
+    translate(regex).map_err(|error| not_a_regex(&error))
+}
+
+fn build(regex: &str) -> Result<Regex, Invalid> {
     /// Compiled expressions stay in memory with the configuration; the default of `regex` is 10 MiB each.
     const MAX_COMPILED_BYTES: usize = 1 << 20;
     RegexBuilder::new(regex)
         .size_limit(MAX_COMPILED_BYTES)
         .build()
-        .map_err(|error| {
-            Invalid::new(format!("is not a valid regular expression: {error}")).at("regex")
-        })
+        .map_err(|error| not_a_regex(&error.to_string()))
 }
 
-/// Compiles a regular expression that must match a whole text (gRFC A28).
-pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
-    // The expression is compiled alone first: "a)|(b" is invalid, but would be valid between the anchors.
-    compile(&matcher.regex)?;
-    compile(&format!("^(?:{})$", matcher.regex))
+fn not_a_regex(error: &str) -> Invalid {
+    Invalid::new(format!("is not a valid regular expression: {error}")).at("regex")
 }
 
 /// Checks that a referenced resource comes from the same server: `ads` or `self` (gRFC A27, A47).

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::cluster::v3::{
     Cluster as ClusterProto,
-    cluster::{ClusterDiscoveryType, DiscoveryType},
+    cluster::{ClusterDiscoveryType, CustomClusterType, DiscoveryType},
 };
 use envoy_types::pb::envoy::config::core::v3::{
     Address, SocketAddress, address, socket_address::PortSpecifier,
@@ -13,9 +13,14 @@ use envoy_types::pb::envoy::config::core::v3::{
 use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, lb_endpoint::HostIdentifier,
 };
+use envoy_types::pb::envoy::extensions::clusters::aggregate::v3::ClusterConfig;
+use prost::Message;
 
 use super::Invalid;
+use super::convert::message;
 use super::invalid::Within;
+
+const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
 
 /// Source of a cluster's endpoints: the type of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +29,8 @@ pub enum Discovery {
     Eds,
     /// The addresses of a host name, as one endpoint (gRFC A37).
     LogicalDns(DnsTarget),
+    /// Other clusters, in the order of failover: an aggregate cluster has at least one (gRFC A37).
+    Aggregate(Vec<Arc<str>>),
 }
 
 /// Host name and port of a `LOGICAL_DNS` cluster.
@@ -35,10 +42,13 @@ pub struct DnsTarget {
     pub port: u16,
 }
 
-/// Writes `host:port`.
+/// Writes `host:port`, with an IPv6 address in brackets.
 impl fmt::Display for DnsTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
     }
 }
 
@@ -46,9 +56,7 @@ impl fmt::Display for DnsTarget {
 pub(super) fn discovery(proto: &ClusterProto) -> Result<Discovery, Invalid> {
     let number = match &proto.cluster_discovery_type {
         Some(ClusterDiscoveryType::ClusterType(custom)) => {
-            // Aggregate clusters (gRFC A37) are not implemented.
-            let rule = format!("{:?} is not supported", custom.name);
-            return Err(Invalid::new(rule).at("cluster_type"));
+            return aggregate(custom).within("cluster_type");
         }
         Some(ClusterDiscoveryType::Type(number)) => *number,
         // The default of the API.
@@ -64,10 +72,34 @@ pub(super) fn discovery(proto: &ClusterProto) -> Result<Discovery, Invalid> {
         }
         other => {
             let name = other.map_or("unknown", |other| other.as_str_name());
-            let rule = format!("{name} is not supported, only EDS and LOGICAL_DNS are");
+            let rule = format!("{name} is not supported, only EDS, LOGICAL_DNS and aggregates are");
             Err(Invalid::new(rule).at("type"))
         }
     }
+}
+
+fn aggregate(custom: &CustomClusterType) -> Result<Discovery, Invalid> {
+    let config = custom.typed_config.as_ref();
+    let config = config.ok_or_else(|| Invalid::new("must be set").at("typed_config"))?;
+    // gRFC A37: the aggregate cluster is the only custom type, and its message decides, not its name (C-198).
+    if message(config) != AGGREGATE {
+        let rule = format!(
+            "{:?} is not supported, only {AGGREGATE:?} is",
+            message(config)
+        );
+        return Err(Invalid::new(rule).at("typed_config"));
+    }
+    let config = ClusterConfig::decode(&*config.value).map_err(Invalid::from);
+    let config = config.within("typed_config")?;
+    if config.clusters.is_empty() {
+        return Err(Invalid::new("must not be empty").at("typed_config.clusters"));
+    }
+    if let Some(index) = config.clusters.iter().position(String::is_empty) {
+        let invalid = Invalid::new("must not be empty");
+        return Err(invalid.at_index("typed_config.clusters", index));
+    }
+    let names = config.clusters.iter().map(|name| name.as_str().into());
+    Ok(Discovery::Aggregate(names.collect()))
 }
 
 /// Reads the host name of a `LOGICAL_DNS` cluster: the only endpoint of the only locality (gRFC A37).

@@ -11,7 +11,9 @@ use prost::Message;
 use super::Invalid;
 use super::convert::message;
 use super::invalid::Within;
+use super::tls::TlsRules;
 use crate::lb::policy::{CustomPolicy, SharedPolicy};
+use crate::rbac::AuditLogger;
 
 /// Messages that carry a JSON object in the place of a message (gRFC A39, A52).
 const TYPED_STRUCTS: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"];
@@ -133,11 +135,17 @@ type ParseFn = dyn Fn(&ExtensionConfig) -> Result<ParsedExtension, Invalid> + Se
 
 type ParsePolicyFn = dyn Fn(&ExtensionConfig) -> Result<SharedPolicy, Invalid> + Send + Sync;
 
-/// Extensions that a program adds to those of oxds. Clones are the same set, and equal to each other only.
+type ParseLoggerFn =
+    dyn Fn(&ExtensionConfig) -> Result<Arc<dyn AuditLogger>, Invalid> + Send + Sync;
+
+/// Extensions that a program adds to those of oxds, and facts of the process that resources are checked with. Clones are the same
+/// set, and equal to each other only.
 #[derive(Clone, Default)]
 pub struct Extensions {
     http_filters: Arc<BTreeMap<Box<str>, Arc<ParseFn>>>,
     policies: Arc<BTreeMap<Box<str>, Arc<ParsePolicyFn>>>,
+    tls: TlsRules,
+    audit_loggers: Arc<BTreeMap<Box<str>, Arc<ParseLoggerFn>>>,
 }
 
 impl Extensions {
@@ -166,6 +174,46 @@ impl Extensions {
         self
     }
 
+    /// Sets the rules for TLS contexts: which certificate provider instances there are, for example. A client sets those of its
+    /// bootstrap itself.
+    #[must_use]
+    pub fn with_tls_rules(mut self, rules: TlsRules) -> Self {
+        self.tls = rules;
+        self
+    }
+
+    /// Returns the rules for TLS contexts.
+    #[must_use]
+    pub fn tls_rules(&self) -> &TlsRules {
+        &self.tls
+    }
+
+    /// Adds an audit logger: the parser of its configurations, by the full name of their message, or the name in a `TypedStruct`
+    /// (gRFC A59). A logger of that name that was added before is replaced. The logger of oxds, `stdout_logger`, cannot be
+    /// replaced.
+    #[must_use]
+    pub fn with_audit_logger<L: AuditLogger>(
+        mut self,
+        type_name: &str,
+        parse: impl Fn(&ExtensionConfig) -> Result<L, Invalid> + Send + Sync + 'static,
+    ) -> Self {
+        let parse = move |config: &ExtensionConfig| {
+            let logger: Arc<dyn AuditLogger> = Arc::new(parse(config)?);
+            Ok(logger)
+        };
+        Arc::make_mut(&mut self.audit_loggers).insert(type_name.into(), Arc::new(parse));
+        self
+    }
+
+    /// Parses the configuration of an added audit logger; `None` if there is no such logger.
+    pub(super) fn audit_logger(
+        &self,
+        config: &ExtensionConfig,
+    ) -> Option<Result<Arc<dyn AuditLogger>, Invalid>> {
+        let parse = self.audit_loggers.get(&*config.type_name)?;
+        Some(parse(config))
+    }
+
     /// Parses the configuration of an added policy; `None` if there is no such policy.
     #[must_use]
     pub fn policy(&self, config: &ExtensionConfig) -> Option<Result<SharedPolicy, Invalid>> {
@@ -188,6 +236,8 @@ impl PartialEq for Extensions {
     fn eq(&self, other: &Self) -> bool {
         same_set(&self.http_filters, &other.http_filters)
             && same_set(&self.policies, &other.policies)
+            && self.tls == other.tls
+            && same_set(&self.audit_loggers, &other.audit_loggers)
     }
 }
 
@@ -199,7 +249,10 @@ fn same_set<T>(one: &Arc<BTreeMap<Box<str>, T>>, other: &Arc<BTreeMap<Box<str>, 
 
 impl fmt::Debug for Extensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self.http_filters.keys().chain(self.policies.keys());
+        let names = self.http_filters.keys();
+        let names = names
+            .chain(self.policies.keys())
+            .chain(self.audit_loggers.keys());
         f.debug_set().entries(names).finish()
     }
 }

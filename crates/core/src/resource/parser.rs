@@ -17,6 +17,8 @@ use smallvec::SmallVec;
 
 use super::cluster::Cluster;
 use super::invalid::Invalid;
+use super::listener::Listener;
+use super::route::RouteConfig;
 use crate::ads::ServerId;
 
 /// A Rust type as which resources can be watched: a view, or any generated message with a type URL.
@@ -209,14 +211,23 @@ impl ParsedResource {
         }
     }
 
-    /// Returns the resource as sent by `server`, if its parsed value depends on the server and came from a different one
-    /// before.
-    pub(crate) fn moved_to(&self, server: ServerId) -> Option<Self> {
-        let moved = |parsed: &ParsedValue| parsed.downcast_ref::<Cluster>()?.moved_to(server);
+    /// Returns the resource as sent by `server`, which is a `trusted_xds_server` or not, if its parsed value depends on the server
+    /// and differs before.
+    pub(crate) fn moved_to(&self, server: ServerId, is_trusted: bool) -> Option<Self> {
+        let moved = |parsed: &ParsedValue| -> Option<ParsedValue> {
+            if let Some(cluster) = parsed.downcast_ref::<Cluster>() {
+                return Some(Arc::new(cluster.moved_to(server)?));
+            }
+            if let Some(routes) = parsed.downcast_ref::<RouteConfig>() {
+                return Some(Arc::new(routes.moved_to(is_trusted)?));
+            }
+            let listener = parsed.downcast_ref::<Listener>()?;
+            Some(Arc::new(listener.moved_to(is_trusted)?))
+        };
         let mut values = self.parsed.iter().enumerate();
         let (index, moved) = values.find_map(|(index, value)| Some((index, moved(value)?)))?;
         let mut resource = self.clone();
-        resource.parsed[index] = Arc::new(moved);
+        resource.parsed[index] = moved;
         Some(resource)
     }
 

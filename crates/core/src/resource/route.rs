@@ -4,15 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::route::v3::{
-    HeaderMatcher as HeaderProto, RetryPolicy as RetryProto, Route as RouteProto,
-    RouteAction as RouteActionProto, RouteConfiguration, RouteMatch as MatchProto,
-    VirtualHost as HostProto, WeightedCluster,
-    header_matcher::HeaderMatchSpecifier,
+    RetryPolicy as RetryProto, Route as RouteProto, RouteAction as RouteActionProto,
+    RouteConfiguration, RouteMatch as MatchProto, VirtualHost as HostProto, WeightedCluster,
     route::Action as ActionProto,
-    route_action::{ClusterSpecifier, MaxStreamDuration},
+    route_action::{ClusterSpecifier, HostRewriteSpecifier, MaxStreamDuration},
     route_match::PathSpecifier,
 };
-use envoy_types::pb::envoy::r#type::matcher::v3::{StringMatcher, string_matcher::MatchPattern};
 use prost::Message;
 
 use super::Invalid;
@@ -20,13 +17,11 @@ use super::assignment::per_million;
 use super::convert::{duration, full_match};
 use super::extension::Extensions;
 use super::filter::{FilterOverrides, OverrideRules};
+use super::header_matcher::header_matcher;
 use super::invalid::Within;
 use super::plugins::Plugins;
 use super::policies::{hash_policies, retry_policy};
-use crate::lb::{
-    Domain, DomainRank, HashPolicy, HeaderMatch, HeaderMatcher, PathMatcher, RetryPolicy,
-    RouteMatcher, Text,
-};
+use crate::lb::{Domain, DomainRank, HashPolicy, PathMatcher, RetryPolicy, RouteMatcher, Text};
 
 /// A route configuration with its virtual hosts, compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +30,20 @@ pub struct RouteConfig {
     pub name: Arc<str>,
     /// Virtual hosts, in the order of the resource.
     pub virtual_hosts: Vec<VirtualHost>,
+    /// Whether its routes may rewrite the authority of RPCs.
+    pub host_rewrite: HostRewrite,
+}
+
+/// Permission of a route configuration to rewrite the authority of RPCs (gRFC A81).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HostRewrite {
+    /// No route has `auto_host_rewrite`.
+    #[default]
+    Unused,
+    /// Routes have `auto_host_rewrite`, and it is ignored: the server is not a `trusted_xds_server`.
+    Ignored,
+    /// Routes with `auto_host_rewrite` rewrite the authority.
+    Allowed,
 }
 
 /// Routes for a set of authorities.
@@ -66,7 +75,9 @@ pub struct Route {
 pub enum RouteAction {
     /// Sends the request to a cluster.
     Forward(Forward),
-    /// Fails the request: the action is for servers only, or gRPC does not support it (C-187).
+    /// Lets a server process the request (gRFC A36). A client fails it.
+    NonForwarding,
+    /// Fails the request: gRPC does not support the action (C-187).
     Unsupported,
 }
 
@@ -81,6 +92,9 @@ pub struct Forward {
     pub retry: Option<Arc<RetryPolicy>>,
     /// Hash policies, in the order in which they apply (gRFC A42).
     pub hash: Arc<[HashPolicy]>,
+    /// Whether the authority of an RPC becomes the hostname of its endpoint, where [`RouteConfig::host_rewrite`] allows it (gRFC
+    /// A81).
+    pub auto_host_rewrite: bool,
 }
 
 impl Forward {
@@ -92,6 +106,7 @@ impl Forward {
             limit: StreamLimit::default(),
             retry: None,
             hash: Arc::default(),
+            auto_host_rewrite: false,
         }
     }
 }
@@ -196,9 +211,35 @@ impl RouteConfig {
                 VirtualHost::from_proto(host, &rules).within_index("virtual_hosts", index)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self {
+        let mut config = Self {
             name: proto.name.into(),
             virtual_hosts,
+            host_rewrite: HostRewrite::Unused,
+        };
+        if config.rewrites_host() {
+            config.host_rewrite = HostRewrite::Ignored;
+        }
+        Ok(config)
+    }
+
+    fn rewrites_host(&self) -> bool {
+        let mut routes = self.virtual_hosts.iter().flat_map(|host| &host.routes);
+        routes.any(|route| match &route.action {
+            RouteAction::Forward(forward) => forward.auto_host_rewrite,
+            RouteAction::NonForwarding | RouteAction::Unsupported => false,
+        })
+    }
+
+    /// Returns the route configuration as sent by a server that is trusted, or not, if that changes it (C-195).
+    pub(super) fn moved_to(&self, is_trusted: bool) -> Option<Self> {
+        let host_rewrite = match (self.host_rewrite, is_trusted) {
+            (HostRewrite::Ignored, true) => HostRewrite::Allowed,
+            (HostRewrite::Allowed, false) => HostRewrite::Ignored,
+            _ => return None,
+        };
+        Some(Self {
+            host_rewrite,
+            ..self.clone()
         })
     }
 }
@@ -259,6 +300,7 @@ impl Route {
         let matcher = matcher(matching).within("match")?;
         let action = match &proto.action {
             Some(ActionProto::Route(action)) => forward(action, retry, rules).within("route")?,
+            Some(ActionProto::NonForwardingAction(_)) => Some(RouteAction::NonForwarding),
             _ => Some(RouteAction::Unsupported),
         };
         let Some(action) = action else {
@@ -308,62 +350,6 @@ fn matcher(proto: &MatchProto) -> Result<RouteMatcher, Invalid> {
     })
 }
 
-fn header_matcher(proto: &HeaderProto) -> Result<HeaderMatcher, Invalid> {
-    use HeaderMatchSpecifier as Specifier;
-    if proto.name.is_empty() {
-        return Err(Invalid::new("must not be empty").at("name"));
-    }
-    let not_empty = |text: &str, field: &str| match text {
-        "" => Err(Invalid::new("must not be empty").at(field)),
-        text => Ok(Text::new(text, false)),
-    };
-    #[expect(
-        deprecated,
-        reason = "control planes still send them, and gRFC A28 supports them"
-    )]
-    let matching = match &proto.header_match_specifier {
-        Some(Specifier::ExactMatch(text)) => HeaderMatch::Exact(Text::new(text, false)),
-        Some(Specifier::SafeRegexMatch(regex)) => {
-            HeaderMatch::Regex(full_match(regex).within("safe_regex_match")?)
-        }
-        Some(Specifier::RangeMatch(range)) => HeaderMatch::Range(range.start..range.end),
-        Some(Specifier::PresentMatch(present)) => HeaderMatch::Present(*present),
-        Some(Specifier::PrefixMatch(text)) => HeaderMatch::Prefix(not_empty(text, "prefix_match")?),
-        Some(Specifier::SuffixMatch(text)) => HeaderMatch::Suffix(not_empty(text, "suffix_match")?),
-        Some(Specifier::ContainsMatch(text)) => {
-            HeaderMatch::Contains(not_empty(text, "contains_match")?)
-        }
-        Some(Specifier::StringMatch(matcher)) => string_matcher(matcher).within("string_match")?,
-        None => return Err(Invalid::new("must be set").at("header_match_specifier")),
-    };
-    Ok(HeaderMatcher {
-        name: proto.name.to_ascii_lowercase().into(),
-        matching,
-        invert: proto.invert_match,
-    })
-}
-
-/// Reads a `StringMatcher` (gRFC A63).
-fn string_matcher(proto: &StringMatcher) -> Result<HeaderMatch, Invalid> {
-    let text = |text: &String, field: &str| match text.as_str() {
-        "" => Err(Invalid::new("must not be empty").at(field)),
-        text => Ok(Text::new(text, proto.ignore_case)),
-    };
-    match &proto.match_pattern {
-        Some(MatchPattern::Exact(exact)) => {
-            Ok(HeaderMatch::Exact(Text::new(exact, proto.ignore_case)))
-        }
-        Some(MatchPattern::Prefix(prefix)) => text(prefix, "prefix").map(HeaderMatch::Prefix),
-        Some(MatchPattern::Suffix(suffix)) => text(suffix, "suffix").map(HeaderMatch::Suffix),
-        Some(MatchPattern::Contains(part)) => text(part, "contains").map(HeaderMatch::Contains),
-        Some(MatchPattern::SafeRegex(regex)) => full_match(regex)
-            .within("safe_regex")
-            .map(HeaderMatch::Regex),
-        Some(MatchPattern::Custom(_)) => Err(Invalid::new("is not supported").at("custom")),
-        None => Err(Invalid::new("must be set").at("match_pattern")),
-    }
-}
-
 /// Returns `None` for a cluster specifier that gRPC does not support: the route is ignored (C-188).
 fn forward(
     proto: &RouteActionProto,
@@ -392,11 +378,16 @@ fn forward(
         .as_ref()
         .map(read_stream_limit)
         .transpose();
+    let auto_host_rewrite = match &proto.host_rewrite_specifier {
+        Some(HostRewriteSpecifier::AutoHostRewrite(rewrite)) => rewrite.value,
+        _ => false,
+    };
     Ok(Some(RouteAction::Forward(Forward {
         target,
         limit: limit.within("max_stream_duration")?.unwrap_or_default(),
         retry,
         hash,
+        auto_host_rewrite,
     })))
 }
 

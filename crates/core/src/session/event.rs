@@ -4,6 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use oxds_types::{ResourceType, Version};
 
+use super::WaitsFor;
+
 /// Event that the driver may act on, count or log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
@@ -61,7 +63,14 @@ pub enum Interest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OverdueChange {
     /// New or changed resources whose dependencies the client has not accepted.
-    Update,
+    Update {
+        /// Name of one of these resources.
+        name: Arc<str>,
+        /// Dependency that it waited for.
+        waits_for: WaitsFor,
+    },
     /// Removal of a resource to which a copy at the client still refers.
     Removal(Arc<str>),
+    /// First answer to a client that reconnected, which may remove a resource in use.
+    Answer,
 }

@@ -101,7 +101,7 @@ impl Session {
         // xDS protocol, "Resource updates": one request both answers a response and changes the subscription (S-45).
         let session = &mut self.types[at];
         let (nonce, error) = (request.nonce(), request.error_detail());
-        session.settle(now, nonce, error, &self.config, &mut self.events);
+        let is_answer = session.settle(now, nonce, error, &self.config, &mut self.events);
 
         let denied = std::mem::take(&mut self.denied).into_iter();
         let denied = denied.filter(|(of, ..)| *of == resource_type);
@@ -120,7 +120,17 @@ impl Session {
             self.begin(at, names);
         }
         self.announce(&resource_type, change, wanted_all, wants_all);
+        if is_answer && resource_type == ResourceType::ENDPOINT {
+            self.note_assignments(now);
+        }
         Ok(())
+    }
+
+    /// Envoy subscribes to the secrets of a new cluster once it has its assignment.
+    fn note_assignments(&mut self, now: Instant) {
+        if let Ok(at) = self.position(&ResourceType::CLUSTER) {
+            self.types[at].note_assignments(now, &self.config);
+        }
     }
 
     /// Handles a deadline that [`poll_timeout`](Self::poll_timeout) returned.

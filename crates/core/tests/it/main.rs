@@ -25,6 +25,7 @@ mod observe;
 mod order;
 mod pair;
 mod poll;
+mod rbac;
 mod refused;
 mod resolve;
 mod resource;

@@ -77,7 +77,7 @@ impl FailOn {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let deprecations = match &args.dir {
         Some(dir) => {
-            let report = args.fields.load(dir, false)?;
+            let report = args.fields.load(dir, false, None)?;
             Deprecations::of(&report.deprecated_uses)
         }
         None => {

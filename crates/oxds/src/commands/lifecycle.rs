@@ -1,6 +1,7 @@
 //! Options about deprecated and unknown fields in files: the ledger with the deprecation clock (V-43), and unknown fields
 //! (V-58).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::Date;
@@ -41,9 +42,15 @@ pub(crate) struct FolderFieldArgs {
 }
 
 impl FolderFieldArgs {
-    /// Reads a folder with these options.
-    pub(crate) fn load(&self, folder: &Path, strict: bool) -> Result<dir::Report, Failure> {
+    /// Reads a folder with these options. `providers`: the certificate providers of the clients, if they are known.
+    pub(crate) fn load(
+        &self,
+        folder: &Path,
+        strict: bool,
+        providers: Option<BTreeSet<String>>,
+    ) -> Result<dir::Report, Failure> {
         let mut options = dir_options(self.lifecycle.allow_unknown_static_fields, strict);
+        options.codec.certificate_providers = providers;
         options.codec.policy = self.lifecycle.policy(self.runtime.snapshot()?)?;
         dir::load(folder, &options).map_err(|error| unreadable(&error))
     }

@@ -15,6 +15,7 @@ mod dynamic_fields;
 mod files;
 mod followed_policy;
 pub(crate) mod get;
+mod grpc_rules;
 mod lifecycle;
 mod limits;
 mod print;
@@ -81,6 +82,7 @@ impl View {
 fn dir_options(allow_unknown_fields: bool, strict: bool) -> dir::Options {
     let mut options = dir::Options::default();
     options.codec.allow_unknown_fields = allow_unknown_fields;
+    options.codec.grpc_rules = Some(grpc_rules::grpc_rules());
     options.strict = strict;
     options.progress = progress::on_terminal();
     options

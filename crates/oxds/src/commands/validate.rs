@@ -9,6 +9,7 @@ use oxds_server::{FileSink, Finding, Severity};
 use oxds_types::text;
 use serde::Serialize;
 
+use super::bootstrap::check::certificate_providers;
 use super::lifecycle::FolderFieldArgs;
 use super::{Format, files};
 use crate::exit::{Exit, Failure};
@@ -20,9 +21,12 @@ Examples:
   oxds validate ./config --strict                    # in CI: warnings fail, too
   oxds validate ./config --format json | jq -r '.findings[].file'
   oxds validate ./config --files /run/xds            # as for `serve --files`
+  oxds validate ./config --bootstrap bootstrap.json  # checks the names of certificate providers, too
 
 It checks syntax, field names and types, the rules of the API (`validate.rules`), duplicate names, and \
-references to missing routes, clusters and endpoints. A finding starts with one line that editors \
+references to missing routes, clusters, endpoints and secrets. It warns of parts that never take effect \
+or that clients reject: equal filter chains, RBAC policies that never match, settings that gRPC servers \
+do not accept. A finding starts with one line that editors \
 parse: `file:line:column: error: field.path: reason`.
 
 Exit codes: 0 no errors, 1 errors, 2 the folder cannot be read or the arguments are wrong.
@@ -35,12 +39,15 @@ pub(crate) struct Args {
     /// Folder to check
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Fail on warnings, too: references to missing resources, deprecated fields, an empty folder
+    /// Fail on warnings, too: references to missing resources, deprecated fields, parts without effect, an empty folder
     #[arg(long)]
     strict: bool,
     /// Also check that `serve --files` could write the resources to this folder; writes nothing
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
+    /// gRPC bootstrap of the clients: certificate providers that it does not have are warnings
+    #[arg(long, value_name = "FILE")]
+    bootstrap: Option<PathBuf>,
     /// Format of the findings on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -49,7 +56,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let mut report = args.fields.load(&args.dir, args.strict)?;
+    let providers = args.bootstrap.as_deref().map(certificate_providers);
+    let providers = providers.transpose()?;
+    let mut report = args.fields.load(&args.dir, args.strict, providers)?;
     if let Some(out) = &args.files {
         files::check(&args.dir, out)?;
         let findings = FileSink::check(out, report.of_all_nodes());

@@ -6,8 +6,9 @@ use clap::ValueEnum;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::clients::{ClientStatus, SyncState};
+use super::clients::{ClientResource, ClientStatus, SyncState};
 use super::control_plane::{ControlPlane, ControlPlaneArgs, StatusPage, rpc_failed};
+use super::status::HeldUpdates;
 use super::store_status::{StoreFinding, StoreStatus};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
@@ -83,12 +84,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             match response {
                 Ok(clients) => {
                     let clients: Vec<_> = clients.into_iter().map(ClientStatus::from).collect();
-                    let mut pending = unserved_files(page.as_ref(), args.name.as_deref());
-                    pending.extend(pending_clients(&clients, args.name.as_deref()));
-                    if pending.is_empty() {
+                    let name = args.name.as_deref();
+                    let mut pending = unserved_files(page.as_ref(), name);
+                    let waiting = pending_resources(&clients, name);
+                    if pending.is_empty() && waiting.is_empty() {
                         return Ok(Exit::Success);
                     }
                     if timed_out {
+                        let held = HeldUpdates::fetch(&control_plane).await;
+                        pending.extend(waiting.iter().map(|one| one.line(&held)));
                         let mut output = Output::new();
                         pending.iter().try_for_each(|line| output.line(line))?;
                         return Ok(Exit::Negative);
@@ -145,32 +149,38 @@ fn unserved_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> 
     findings.map(ToString::to_string).collect()
 }
 
-/// Returns a line for each client and resource that is not accepted yet.
-fn pending_clients(clients: &[ClientStatus], name: Option<&str>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for client in clients {
-        for resource in &client.resources {
-            let is_done = match (resource.state, name) {
-                (_, Some(name)) if resource.name != name => true,
-                (SyncState::Synced, _) => true,
-                // Nothing is served under the name, so with --all this client has everything.
-                (SyncState::Missing, name) => name.is_none(),
-                _ => false,
-            };
-            if !is_done {
-                let (node, resource_type) = (&client.node, &resource.resource_type);
-                let name = &resource.name;
-                let reason = resource
-                    .nacked
-                    .as_ref()
-                    .map(|nacked| format!(": {}", nacked.reason));
-                let reason = reason.unwrap_or_default();
-                let state = resource.state.text();
-                lines.push(one_line(&format!(
-                    "{node} {resource_type} {name} {state}{reason}"
-                )));
-            }
-        }
+/// A resource that a client has not accepted yet.
+struct Pending<'a> {
+    node: &'a str,
+    resource: &'a ClientResource,
+}
+
+impl Pending<'_> {
+    /// Returns the line about it, with the reason: its NACK, or what an update waits for.
+    fn line(&self, held: &HeldUpdates) -> String {
+        let (node, resource_type) = (self.node, &self.resource.resource_type);
+        let nacked = self.resource.nacked.as_ref();
+        let nacked = nacked.map(|nacked| nacked.reason.clone());
+        let reason = nacked.or_else(|| held.reason(node, resource_type));
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        let (name, state) = (&self.resource.name, self.resource.state.text());
+        one_line(&format!("{node} {resource_type} {name} {state}{reason}"))
     }
-    lines
+}
+
+/// Returns the clients' resources that are not accepted yet.
+fn pending_resources<'a>(clients: &'a [ClientStatus], name: Option<&str>) -> Vec<Pending<'a>> {
+    let all = clients.iter().flat_map(|client| {
+        let node = &*client.node;
+        let resources = client.resources.iter();
+        resources.map(move |resource| Pending { node, resource })
+    });
+    let is_pending = |pending: &Pending<'_>| match (pending.resource.state, name) {
+        (_, Some(name)) if pending.resource.name != name => false,
+        (SyncState::Synced, _) => false,
+        // Nothing is served under the name, so with --all this client has everything.
+        (SyncState::Missing, name) => name.is_some(),
+        _ => true,
+    };
+    all.filter(is_pending).collect()
 }

@@ -113,7 +113,7 @@ fn failed_call_is_in_report_with_its_status() {
 struct RunningShop {
     server: Serve,
     bootstrap: tempfile::TempDir,
-    _backends: Vec<EchoBackend>,
+    backends: Vec<EchoBackend>,
     _runtime: Runtime,
 }
 
@@ -132,7 +132,7 @@ impl RunningShop {
         Self {
             server,
             bootstrap: folder(&[("bootstrap.json", &file)]),
-            _backends: backends,
+            backends,
             _runtime: runtime,
         }
     }
@@ -227,4 +227,54 @@ fn v44_call_warns_of_deprecated_fields_on_stderr() {
     ran.expect(0, &[]);
     let warning = "deprecated field envoy.config.cluster.v3.Cluster.http2_protocol_options";
     assert_eq!(ran.stderr.matches(warning).count(), 1, "{ran:#?}");
+}
+
+/// Replaces a text in a file of the shop.
+fn edit(shop: &Shop, file: &str, old: &str, new: &str) {
+    let path = shop.path().join(file);
+    let text = std::fs::read_to_string(&path).expect("the example");
+    assert!(text.contains(old), "{text}");
+    std::fs::write(path, text.replace(old, new)).expect("written");
+}
+
+/// Given a backend that fails every call, with retries, outlier detection and drops, then the report has their counts.
+#[test]
+fn report_has_attempts_ejections_and_drops() {
+    let shop = shop_on_free_ports();
+    let retries = "route:\n      retry_policy: { retry_on: unavailable, num_retries: 3, retry_back_off: { base_interval: 0.001s } }";
+    edit(&shop, "checkout/routes.yaml", "route:", retries);
+    let detection = "lb_policy: ROUND_ROBIN\noutlier_detection:\n  interval: 0.02s\n  base_ejection_time: 300s\n  max_ejection_percent: 50\n  enforcing_success_rate: 0\n  enforcing_failure_percentage: 100\n  failure_percentage_minimum_hosts: 1\n  failure_percentage_request_volume: 1\n";
+    let clusters = "checkout/clusters.yaml";
+    edit(&shop, clusters, "lb_policy: ROUND_ROBIN\n", detection);
+    let drops = "cluster_name: catalog\npolicy:\n  drop_overloads:\n  - { category: rush, drop_percentage: { numerator: 50, denominator: HUNDRED } }";
+    edit(
+        &shop,
+        "catalog/endpoints.yaml",
+        "cluster_name: catalog",
+        drops,
+    );
+    let running = RunningShop::start(&shop);
+    let bad = shop.endpoints[0].to_string();
+    running.backends[0].set_status(14);
+
+    let arguments = ["xds:///checkout", METHOD, "-n", "2000", "--timeout", "20s"];
+    // A call fails if all of its attempts go to that backend before it is ejected.
+    let ran = running.call(&[&arguments[..], &["--output", "json"]].concat());
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let number = |key: &str| report[key].as_u64().expect("a number");
+    assert_eq!(number("calls"), 2000);
+    assert!(number("retries") > 0, "{report:#}");
+    let retries = number("retries") + number("transparent_retries");
+    assert_eq!(number("attempts"), 2000 + retries);
+    let ejection = &report["ejections"][0];
+    assert_eq!(ejection["cluster"], "checkout-v1");
+    assert_eq!(ejection["reason"], "failure_percentage");
+    let ejected = &report["ejected"][0];
+    assert_eq!(ejected["address"], *bad, "{report:#}");
+    assert_eq!(ejected["reason"], "failure_percentage");
+    assert!(ejected["seconds_left"].as_f64() > Some(200.0), "{report:#}");
+    assert_eq!(report["drops"], serde_json::json!([]));
+
+    let text = running.call(&["xds:///catalog", METHOD, "-n", "100"]);
+    text.expect(1, &["dropped ", " × catalog: rush"]);
 }

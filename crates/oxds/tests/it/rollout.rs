@@ -5,6 +5,7 @@ use std::fs;
 use oxds_client::{Bootstrap, ClientPool, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_testkit::hostile::{Rude, framed};
+use oxds_types::ResourceType;
 use oxds_types::discovery::{
     DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest, DiscoveryResponse, Node,
     Status,
@@ -254,6 +255,79 @@ async fn a5_wait_fails_while_anything_is_not_accepted() {
         assert!(!status.stdout.contains("SYNCED"), "{file}: {status:?}");
         client.abort();
     }
+}
+
+/// Accepts every response of a delta stream of clusters, the route configuration `main` and the secret `key`.
+async fn accept_all(server: std::net::SocketAddr) {
+    let path = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
+    let mut client = Rude::connect(server, 65_535).await.expect("connected");
+    let mut call = client.call(path).await.expect("a call");
+    let types = [
+        (ResourceType::CLUSTER, "*"),
+        (ResourceType::ROUTE, "main"),
+        (ResourceType::SECRET, "key"),
+    ];
+    for (resource_type, name) in types {
+        call.send(framed(&DeltaDiscoveryRequest {
+            node: Some(Node {
+                id: "edge-1".into(),
+                ..Node::default()
+            }),
+            type_url: resource_type.type_url().to_owned(),
+            resource_names_subscribe: vec![name.to_owned()],
+            ..DeltaDiscoveryRequest::default()
+        }));
+    }
+    while let Ok(response) = call.message().await {
+        let response = DeltaDiscoveryResponse::decode(response).expect("a response");
+        call.send(framed(&DeltaDiscoveryRequest {
+            type_url: response.type_url,
+            response_nonce: response.nonce,
+            ..DeltaDiscoveryRequest::default()
+        }));
+    }
+}
+
+/// Given a client with a route that moves to a cluster whose secret does not exist. `wait` and `status` name the secret,
+/// and succeed when it appears.
+#[tokio::test(flavor = "multi_thread")]
+async fn s53_wait_names_the_missing_secret() {
+    let route = |to: &str| {
+        format!(
+            "\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration\nname: main\nvirtual_hosts:\n\
+             - name: all\n  domains: ['*']\n  routes: [{{ match: {{ prefix: / }}, route: {{ cluster: {to} }} }}]\n"
+        )
+    };
+    let secured = cluster("safe")
+        + r#"transport_socket:
+  name: tls
+  typed_config:
+    "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+    common_tls_context:
+      tls_certificate_sds_secret_configs: [{ name: key, sds_config: { ads: {} } }]
+"#;
+    let old = [cluster("old"), route("old")].join("---\n");
+    let dir = folder(&[("a.yaml", &old)]);
+    let server = Serve::start(dir.path());
+    let client = tokio::spawn(accept_all(server.grpc));
+    server.shows("/status.json", "\"kind\":\"sds\"");
+    run(&server, &["wait", "main"]).expect(0, &[]);
+
+    let new = [cluster("old"), secured, route("safe")].join("---\n");
+    fs::write(dir.path().join("a.yaml"), new).expect("written");
+    server.shows(
+        "/status.json",
+        "\"waits_for\":{\"kind\":\"sds\",\"name\":\"key\",\"missing\":true}",
+    );
+    let reason = "waits for sds key, which does not exist";
+    let line = format!("edge-1 rds main STALE: update of main {reason}");
+    run(&server, &["wait", "main", "--timeout", "100ms"]).expect(1, &[&line]);
+    run(&server, &["status"]).expect(0, &[&format!("update of main: {reason}")]);
+
+    let secret = "\"@type\": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret\nname: key\n";
+    fs::write(dir.path().join("secret.yaml"), secret).expect("written");
+    run(&server, &["wait", "main"]).expect(0, &[]);
+    client.abort();
 }
 
 /// Given a client whose node id and error message contain line breaks and terminal escapes. `status`, `wait` and the log

@@ -155,6 +155,7 @@ fn workspace_has_no_forbidden_edge() {
         ("oxds-client", &["oxds-server", "oxds-channel"]),
         ("oxds-server", &["oxds-client", "oxds-channel"]),
         ("oxds-channel", &["oxds-server"]),
+        ("oxds-grpc-server", &["oxds-server", "oxds-channel"]),
     ] {
         for to in forbidden {
             assert!(!edges[from].contains(to), "{from} depends on {to}");

@@ -86,3 +86,49 @@ async fn s53_status_shows_pending_changes_and_their_reasons() {
     assert_eq!(stream.delta().await.removed_resources, ["old"]);
     assert_eq!(held(&server, "cds").await, json!([]));
 }
+
+/// Given a client that subscribed to a secret which does not exist, when its route moves to a cluster with this secret,
+/// then the status names the secret, and the secret releases the route.
+#[tokio::test]
+async fn s53_status_names_a_missing_secret() {
+    const SDS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret";
+    let server = Running::start(Server::builder()).await;
+    server.cache.apply(ChangeSet {
+        upserts: vec![cluster("old", b"").into(), route("old")],
+        ..ChangeSet::default()
+    });
+    let mut stream = Stream::open(server.grpc, DELTA).await;
+    for (resource_type, names) in [(CDS, &[][..]), (RDS, &["main"]), (SDS, &["key"])] {
+        stream.send(&subscribe(resource_type, names));
+        let response = stream.delta().await;
+        stream.send(&ack_delta(&response));
+    }
+    let key = Reference {
+        resource_type: ResourceType::SECRET,
+        name: "key".into(),
+    };
+    let safe = cluster("safe", b"").with_references(vec![key]);
+    server.cache.apply(ChangeSet {
+        upserts: vec![safe.into(), route("safe")],
+        ..ChangeSet::default()
+    });
+    let clusters = stream.delta().await;
+    stream.send(&ack_delta(&clusters));
+    let update = json!([{ "change": "update", "name": "main",
+        "waits_for": { "kind": "sds", "name": "key", "missing": true } }]);
+    until("the secret is named", async || {
+        (held(&server, "rds").await == update).then_some(())
+    })
+    .await;
+
+    let secret = Resource::new(ResourceType::SECRET, "key", b"\x0a\x03key");
+    server.cache.apply(ChangeSet {
+        upserts: vec![secret.into()],
+        ..ChangeSet::default()
+    });
+    let secret = stream.delta().await;
+    assert_eq!(secret.type_url, SDS);
+    stream.send(&ack_delta(&secret));
+    assert_eq!(stream.delta().await.type_url, RDS);
+    assert_eq!(held(&server, "rds").await, json!([]));
+}

@@ -355,6 +355,8 @@ fn checked(schema: &'static Message, message: DynamicMessage, context: Context<'
         deep.extend(&mut path);
         walk.note_at(path, Reason::too_deep());
     }
+    let mut path = walk.path();
+    context.advise(schema, &message, &value, &mut path);
     Draft::new(schema, &message, value)
 }
 

@@ -99,7 +99,10 @@ fn from_json<T: Message + Default>(
     name: &str,
     text: &[u8],
 ) -> Result<T, String> {
-    let levels = brackets(text);
+    // RFC 8259, 8.1: JSON is UTF-8. The parser does not check what it skips, so a message with other bytes in an unknown field
+    // would be read here, and yet be none for `RequestSize`.
+    let text = std::str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}"))?;
+    let levels = brackets(text.as_bytes());
     if levels > MAX_BRACKETS {
         return Err(TooDeep::limit());
     }
@@ -107,7 +110,7 @@ fn from_json<T: Message + Default>(
     let descriptor = descriptor.ok_or_else(|| name.to_owned())?;
     on_stack_for(levels, || {
         let options = DeserializeOptions::new().deny_unknown_fields(false);
-        let mut json = serde_json::Deserializer::from_slice(text);
+        let mut json = serde_json::Deserializer::from_str(text);
         json.disable_recursion_limit();
         let descriptor = descriptor.clone();
         let message = DynamicMessage::deserialize_with_options(descriptor, &mut json, &options);
@@ -164,6 +167,22 @@ mod tests {
         );
         for wrong in [&b"{"[..], b"[]", b"{\"resourceNames\": 7}", b"{} {}"] {
             assert!(request_from_json(wrong).is_err());
+        }
+    }
+
+    /// Given text that is not UTF-8 in a field that is skipped, when it is read, then it is an error, as `RequestSize` measures
+    /// none of it.
+    #[test]
+    fn s56_requests_that_are_not_utf8_are_refused() {
+        for wrong in [
+            &b"{\"node\": {\"tomorrow\": {\"a\xab\": null}}, \"resourceNames\": [\"a\"]}"[..],
+            b"{\"tomorrow\": \"\xff\", \"resourceNames\": [\"a\"]}",
+        ] {
+            let error = request_from_json(wrong).unwrap_err().to_string();
+            assert!(
+                error.starts_with("malformed DiscoveryRequest: not UTF-8: "),
+                "{error}"
+            );
         }
     }
 

@@ -47,5 +47,7 @@ pub use envelope::{
 pub use reflect::{Document, DocumentError, descriptor_pool, read_documents, write_documents};
 pub use resource::{Format, LoadedResource, Options};
 
+pub use crate::advice::{BrokenRule, GrpcRules};
+
 #[cfg(test)]
 mod tests;

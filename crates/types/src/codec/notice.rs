@@ -1,9 +1,11 @@
-//! Notices: uses of fields that a resource may use, and that its author should know of.
+//! Notices: parts of a valid resource that its author should know of.
 
+use crate::advice::Advice;
 use crate::lifecycle::{Element, Mark, WorkInProgress};
 use crate::path::FieldPath;
 
-/// The use of a marked element, or an accepted unknown field. A resource has one notice per element, however often it uses it.
+/// The use of a marked element, an accepted unknown field, or advice. A resource has one notice per element, however often it
+/// uses it, and one per piece of advice.
 #[derive(Debug, Clone)]
 pub(super) struct Notice {
     pub(super) about: About,
@@ -25,6 +27,7 @@ pub(super) enum About {
         message: &'static str,
         is_kept: bool,
     },
+    Advice(Advice),
 }
 
 impl From<Mark<'static>> for About {

@@ -329,6 +329,7 @@ fn checked(
     validate::check(schema, message, path, Nested::Check, &mut |path, broken| {
         walk.note_at(path.clone(), broken.into());
     });
+    context.advise(schema, message, &value, path);
     let draft = Draft::new(schema, message, value).at(path.clone());
     walk.attribute(mark, &draft);
     draft.noticed(walk.take_notices())

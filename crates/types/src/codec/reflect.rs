@@ -26,7 +26,7 @@ use super::value::Buffered;
 use crate::Position;
 use crate::depth::{MAX_BRACKETS, MAX_DEPTH, brackets, on_stack_for};
 use crate::discovery::Any;
-use crate::path::{FieldPath, Step};
+use crate::path::{FieldPath, Step, steps_of};
 use crate::resource_type::TYPE_URL_PREFIX;
 
 const ANY: &str = "google.protobuf.Any";
@@ -77,28 +77,6 @@ impl Document {
         position.line += line;
         Some(position)
     }
-}
-
-/// Parses the text of a path.
-fn steps_of(mut path: &str) -> Option<Vec<Step>> {
-    let mut steps = Vec::new();
-    while !path.is_empty() {
-        if let Some(rest) = path.strip_prefix("[\"") {
-            let end = rest.find("\"]")?;
-            steps.push(Step::Key(rest[..end].to_owned()));
-            path = &rest[end + 2..];
-        } else if let Some(rest) = path.strip_prefix('[') {
-            let (index, rest) = rest.split_once(']')?;
-            steps.push(Step::Index(index.parse().ok()?));
-            path = rest;
-        } else {
-            let rest = path.strip_prefix('.').unwrap_or(path);
-            let end = rest.find(['.', '[']).unwrap_or(rest.len());
-            steps.push(Step::Named(rest[..end].to_owned()));
-            path = &rest[end..];
-        }
-    }
-    Some(steps)
 }
 
 /// A file that cannot be read.

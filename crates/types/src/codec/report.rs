@@ -7,6 +7,7 @@ use super::notice::{About, Notice};
 use super::position::{locate, resource_positions};
 use super::resource::{Draft, LoadedResource, ReadResult};
 use super::walk::{Finding, Walk, Walked};
+use crate::advice::Advice;
 use crate::clip::clip;
 use crate::error::Reason;
 use crate::lifecycle::{DeprecatedUse, Policy};
@@ -217,6 +218,7 @@ impl<'a> Report<'a> {
                 message: message.to_owned(),
                 is_kept,
             },
+            About::Advice(Advice { rule, text }) => Reason::Advice { rule, text },
         };
         let key = resource.map(|one| (one.resource_type.clone(), one.name.to_string()));
         let is_located = document.notices > 0;

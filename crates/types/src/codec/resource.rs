@@ -1,5 +1,6 @@
 //! Resources on their way from a file: how they are read, drafts, and the result.
 
+use std::collections::BTreeSet;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use prost_reflect::{DynamicMessage, Kind};
 
 use super::notice::Notice;
+use crate::advice::GrpcRules;
 use crate::discovery::Any;
 use crate::error::Reason;
 use crate::lifecycle::Policy;
@@ -60,9 +62,15 @@ pub struct Options {
     pub max_bytes: usize,
     /// Decides about deprecated fields and enum values (V-44, V-45). By default annotations alone decide.
     pub policy: Policy,
-    /// Looks for deprecated and unfinished elements (V-44, V-45, V-59), as by default. A program whose resources are checked
-    /// elsewhere may turn it off: then `policy` is not asked.
+    /// Looks for deprecated and unfinished elements (V-44, V-45, V-59), and for parts without effect, as by default. A program
+    /// whose resources are checked elsewhere may turn it off: then `policy` is not asked.
     pub check_life_cycle: bool,
+    /// Certificate providers of the clients' bootstrap (gRFC A29). An instance in a TLS context that is not among them is a
+    /// warning. `None`, the default: not known, and not checked.
+    pub certificate_providers: Option<BTreeSet<String>>,
+    /// Rules of gRPC clients and servers. A resource that they alone read (an API listener, the listener of a gRPC server, a cluster
+    /// with a certificate provider) and that breaks one is a warning. `None`, the default: not checked.
+    pub grpc_rules: Option<GrpcRules>,
 }
 
 impl Default for Options {
@@ -72,6 +80,8 @@ impl Default for Options {
             max_bytes: 256 << 20,
             policy: Policy::default(),
             check_life_cycle: true,
+            certificate_providers: None,
+            grpc_rules: None,
         }
     }
 }
@@ -91,8 +101,8 @@ pub struct LoadedResource {
     pub ttl: Option<Duration>,
     /// Resources that this one refers to, sorted, each once.
     pub references: Vec<Reference>,
-    /// Findings that do not prevent the resource from being served: one per deprecated or unfinished element, and per
-    /// accepted unknown field.
+    /// Findings that do not prevent the resource from being served: one per deprecated or unfinished element, per
+    /// accepted unknown field, and per part that has no effect or that clients reject.
     pub warnings: Vec<Error>,
     /// Position of the resource in its file. `None` where the layout of the text is unusual.
     pub position: Option<Position>,

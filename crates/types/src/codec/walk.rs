@@ -2,19 +2,22 @@
 
 use std::cell::{Cell, RefCell};
 
+use prost_reflect::DynamicMessage;
 use serde::de;
 
 use super::notice::{About, Notice};
 use super::resource::{Draft, Options};
 use crate::ResourceType;
+use crate::advice::{Known, advise};
 use crate::depth::{MAX_DEPTH, TooDeep};
 use crate::error::Reason;
 use crate::name::canonical;
 use crate::path::{FieldPath, Step};
+use crate::schema::Message;
 
 /// Errors beyond this number are not reported: a document can repeat one error a million times.
 const MAX_FINDINGS: usize = 100;
-/// Accepted unknown fields of a resource beyond this number are not reported.
+/// Accepted unknown fields and advice of a resource beyond this number are not reported.
 const MAX_UNKNOWN: usize = 100;
 
 /// The walk through a document, and how strictly it is read. All deserialization seeds carry it.
@@ -24,13 +27,36 @@ pub(super) struct Context<'a> {
     pub(super) options: &'a Options,
 }
 
+impl Context<'_> {
+    /// Records advice about the resource at `path`, with its encoding.
+    pub(super) fn advise(
+        self,
+        schema: &'static Message,
+        message: &DynamicMessage,
+        value: &[u8],
+        path: &mut FieldPath,
+    ) {
+        if !self.walk.is_noticing {
+            return;
+        }
+        let known = Known {
+            providers: self.options.certificate_providers.as_ref(),
+            grpc: self.options.grpc_rules.as_ref(),
+        };
+        advise(schema, message, value, path, known, &mut |path, advice| {
+            self.walk
+                .notice_with(About::Advice(advice), || path.clone());
+        });
+    }
+}
+
 /// State of reading one document. Visitors share it by reference.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     path: RefCell<FieldPath>,
     depth: Cell<usize>,
     findings: RefCell<Vec<Finding>>,
-    /// Whether deprecated and unfinished elements are noticed.
+    /// Whether deprecated and unfinished elements are noticed, and advice.
     pub(super) is_noticing: bool,
     /// Notices since the last resource.
     notices: RefCell<Vec<Notice>>,
@@ -134,12 +160,16 @@ impl Walk {
     /// Records a notice at another path, which is copied only for the first use.
     pub(super) fn notice_with(&self, about: About, path: impl FnOnce() -> FieldPath) {
         let mut notices = self.notices.borrow_mut();
-        if let Some(known) = notices.iter_mut().find(|notice| notice.about == about) {
+        // Advice is about one place, also where the text is the same.
+        let is_of_place = matches!(about, About::Advice(_));
+        let mut known = notices.iter_mut().filter(|_| !is_of_place);
+        if let Some(known) = known.find(|notice| notice.about == about) {
             known.count += 1;
             return;
         }
-        // The API has some hundred marked elements, but a document can invent any number of fields.
-        if matches!(about, About::UnknownField { .. }) && notices.len() >= MAX_UNKNOWN {
+        // The API has some hundred marked elements, but a document can invent any number of fields and of equal rules.
+        let is_unlimited = matches!(about, About::UnknownField { .. } | About::Advice(_));
+        if is_unlimited && notices.len() >= MAX_UNKNOWN {
             return;
         }
         notices.push(Notice {

@@ -1,7 +1,8 @@
 //! Resource types. The types of xDS are rows of a table; any other type is identified by its type URL.
 //!
 //! The order of the table is the order in which updates are sent, so that a resource arrives after the resources it depends
-//! on (xDS protocol, "Eventual consistency considerations": clusters, then endpoints, then listeners, then routes).
+//! on (xDS protocol, "Eventual consistency considerations": clusters, then endpoints, then listeners, then routes). Clusters
+//! and listeners refer to secrets: a client subscribes to those of a cluster after it has the cluster, so they come between.
 //! [`ResourceType`] sorts in that order. Types outside the table come last.
 
 use std::fmt;
@@ -55,16 +56,16 @@ impl ResourceType {
     pub const ENDPOINT: ResourceType = ResourceType(Repr::Known(1));
     /// LEDS: `envoy.config.endpoint.v3.LbEndpoint`.
     pub const LB_ENDPOINT: ResourceType = ResourceType(Repr::Known(2));
-    /// LDS: `envoy.config.listener.v3.Listener`.
-    pub const LISTENER: ResourceType = ResourceType(Repr::Known(3));
-    /// RDS: `envoy.config.route.v3.RouteConfiguration`.
-    pub const ROUTE: ResourceType = ResourceType(Repr::Known(4));
-    /// SRDS: `envoy.config.route.v3.ScopedRouteConfiguration`.
-    pub const SCOPED_ROUTE: ResourceType = ResourceType(Repr::Known(5));
-    /// VHDS: `envoy.config.route.v3.VirtualHost`.
-    pub const VIRTUAL_HOST: ResourceType = ResourceType(Repr::Known(6));
     /// SDS: `envoy.extensions.transport_sockets.tls.v3.Secret`.
-    pub const SECRET: ResourceType = ResourceType(Repr::Known(7));
+    pub const SECRET: ResourceType = ResourceType(Repr::Known(3));
+    /// LDS: `envoy.config.listener.v3.Listener`.
+    pub const LISTENER: ResourceType = ResourceType(Repr::Known(4));
+    /// RDS: `envoy.config.route.v3.RouteConfiguration`.
+    pub const ROUTE: ResourceType = ResourceType(Repr::Known(5));
+    /// SRDS: `envoy.config.route.v3.ScopedRouteConfiguration`.
+    pub const SCOPED_ROUTE: ResourceType = ResourceType(Repr::Known(6));
+    /// VHDS: `envoy.config.route.v3.VirtualHost`.
+    pub const VIRTUAL_HOST: ResourceType = ResourceType(Repr::Known(7));
     /// RTDS: `envoy.service.runtime.v3.Runtime`.
     pub const RUNTIME: ResourceType = ResourceType(Repr::Known(8));
     /// ECDS: `envoy.config.core.v3.TypedExtensionConfig`.

@@ -117,6 +117,22 @@ pub(super) static KNOWN: [Known; 11] = [
         v2_service: None,
     },
     Known {
+        short_name: "sds",
+        v3_url: url!("envoy.extensions.transport_sockets.tls.v3.Secret"),
+        v2_url: Some(url!("envoy.api.v2.auth.Secret")),
+        all_resources_required_in_sotw: false,
+        v3_service: service!(
+            "envoy.service.secret.v3.SecretDiscoveryService",
+            "Secrets",
+            "/v3/discovery:secrets"
+        ),
+        v2_service: Some(service!(
+            "envoy.service.discovery.v2.SecretDiscoveryService",
+            "Secrets",
+            "/v2/discovery:secrets"
+        )),
+    },
+    Known {
         short_name: "lds",
         v3_url: url!("envoy.config.listener.v3.Listener"),
         v2_url: Some(url!("envoy.api.v2.Listener")),
@@ -176,22 +192,6 @@ pub(super) static KNOWN: [Known; 11] = [
         v2_service: Some(service!(
             "envoy.api.v2.VirtualHostDiscoveryService",
             delta "VirtualHosts"
-        )),
-    },
-    Known {
-        short_name: "sds",
-        v3_url: url!("envoy.extensions.transport_sockets.tls.v3.Secret"),
-        v2_url: Some(url!("envoy.api.v2.auth.Secret")),
-        all_resources_required_in_sotw: false,
-        v3_service: service!(
-            "envoy.service.secret.v3.SecretDiscoveryService",
-            "Secrets",
-            "/v3/discovery:secrets"
-        ),
-        v2_service: Some(service!(
-            "envoy.service.discovery.v2.SecretDiscoveryService",
-            "Secrets",
-            "/v2/discovery:secrets"
         )),
     },
     Known {

@@ -1,9 +1,9 @@
 // A load generator on grpc-go: unary calls to an xds:/// target until stdin closes; see package calls.
 //
-//	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS [keys COUNT]
+//	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS [keys COUNT | targets COUNT]
 //
 // With "keys" it makes one call for each key, 0 to COUNT - 1, in the header x-key, and prints "key KEY BACKEND" for each and
-// "done" at the end.
+// "done" at the end. With "targets" it opens COUNT channels, to TARGET000, TARGET001, …, and makes no call.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	xdscreds "google.golang.org/grpc/credentials/xds"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	_ "google.golang.org/grpc/xds"
@@ -28,29 +29,48 @@ import (
 const deadline = 15 * time.Second
 
 func main() {
-	var keys int
-	if len(os.Args) == 6 && os.Args[4] == "keys" {
+	var mode string
+	var count int
+	if len(os.Args) == 6 {
+		mode = os.Args[4]
 		var err error
-		if keys, err = strconv.Atoi(os.Args[5]); err != nil {
+		if count, err = strconv.Atoi(os.Args[5]); err != nil {
 			log.Fatal(err)
 		}
 		os.Args = os.Args[:4]
 	}
 	plan := calls.Arguments()
-	conn, err := grpc.NewClient(plan.Target,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(calls.Raw{})))
-	if err != nil {
-		log.Fatal(err)
-	}
-	if keys > 0 {
-		callByKey(conn, plan, keys)
+	switch mode {
+	case "keys":
+		callByKey(open(plan.Target), plan, count)
+		return
+	case "targets":
+		for number := 0; number < count; number++ {
+			open(fmt.Sprintf("%s%03d", plan.Target, number)).Connect()
+		}
+		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
+	conn := open(plan.Target)
 	plan.Run(func(ctx context.Context, method string, request, reply *[]byte) (string, string) {
 		s := status.Convert(conn.Invoke(ctx, method, request, reply))
 		return s.Code().String(), s.Message()
 	})
+}
+
+// open makes a channel whose clusters have the security that the control plane says, or none.
+func open(target string) *grpc.ClientConn {
+	credentials, err := xdscreds.NewClientCredentials(xdscreds.ClientOptions{FallbackCreds: insecure.NewCredentials()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	conn, err := grpc.NewClient(target,
+		grpc.WithTransportCredentials(credentials),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(calls.Raw{})))
+	if err != nil {
+		log.Fatal(err)
+	}
+	return conn
 }
 
 func callByKey(conn *grpc.ClientConn, plan calls.Plan, keys int) {

@@ -11,6 +11,7 @@ use oxds_interop_xds::program;
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    program::log();
     program::run(
         Client::bind(Flags::parse()).await,
         async |client: Client, stop| {

@@ -12,6 +12,7 @@ use oxds_interop_xds::server::{Flags, Server};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    program::log();
     program::run(
         Server::bind(Flags::parse()).await,
         async |server: Server, stop| {

@@ -70,7 +70,7 @@ pub struct Flags {
     /// Bytes of payload that its response should have
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=4 << 20))]
     pub response_payload_size: i32,
-    /// Security by xDS: not supported
+    /// Security by xDS (gRFC A29). It is always on: clusters without a TLS configuration are called in plaintext
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", value_parser = flags::boolean)]
     pub secure_mode: bool,
@@ -124,7 +124,6 @@ impl Client {
     /// # Errors
     /// [`StartError`].
     pub async fn bind(flags: Flags) -> Result<Self, StartError> {
-        flags::SECURE_MODE.unless_off(flags.secure_mode)?;
         OBSERVABILITY.unless_off(flags.enable_csm_observability)?;
         let timeout = Duration::from_secs(flags.rpc_timeout_sec.into());
         let plan = Plan::of_flags(&flags.rpc, &flags.metadata, timeout)?;

@@ -3,6 +3,7 @@
 mod behaviour;
 mod service;
 
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use clap::{ArgAction, Parser};
@@ -10,7 +11,9 @@ use tonic::service::Routes;
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
-use crate::flags::{self, Unsupported};
+use oxds_grpc_server::{BoundServer, BuildError, ServeError, XdsServer};
+
+use crate::flags;
 use crate::wire::{AddressType, Port, PortError};
 use service::TestService;
 
@@ -41,19 +44,25 @@ pub struct Flags {
     /// Host name in responses; by default, that of the machine
     #[arg(long)]
     pub host_name_override: Option<String>,
-    /// Security by xDS: not supported
+    /// Serves the test service as the control plane configures it; then --maintenance_port must be another port
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
           default_value = "false", default_missing_value = "true", value_parser = flags::boolean)]
     pub secure_mode: bool,
 }
 
 /// Reason why the server does not start.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A flag that is not supported.
+    /// The server of secure mode cannot be built.
     #[error(transparent)]
-    Unsupported(#[from] Unsupported),
+    Build(#[from] BuildError),
+    /// The port of secure mode is in use.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// Health would be served only with a listener.
+    #[error("--secure_mode needs a --maintenance_port of its own")]
+    Maintenance,
     /// A port is in use.
     #[error(transparent)]
     Port(#[from] PortError),
@@ -65,10 +74,42 @@ pub enum StartError {
 /// A server with open ports.
 #[derive(Debug)]
 pub struct Server {
-    test: Port,
+    test: TestPort,
     /// `None` if health is served on the test service's port.
     maintenance: Option<Port>,
-    service: TestService,
+}
+
+/// The test service with its port.
+#[derive(Debug)]
+enum TestPort {
+    /// Served without a control plane.
+    Plain(Port, TestService),
+    /// Served as the control plane configures it.
+    Xds(Box<BoundServer>),
+}
+
+impl TestPort {
+    fn xds(flags: &Flags, service: &TestService) -> Result<Self, StartError> {
+        let mut routes = Routes::default();
+        service.add(&mut routes);
+        let server = XdsServer::builder().routes(routes).build()?;
+        let v4 = (Ipv4Addr::UNSPECIFIED, flags.port).into();
+        let v6 = (Ipv6Addr::UNSPECIFIED, flags.port).into();
+        let bound = match flags.address_type {
+            AddressType::V4 => server.bind(v4),
+            AddressType::V6 => server.bind(v6),
+            // The unspecified IPv6 address accepts IPv4, too; a machine without IPv6 lacks it.
+            AddressType::Both => server.bind(v6).or_else(|_| server.bind(v4)),
+        };
+        Ok(Self::Xds(Box::new(bound?)))
+    }
+
+    fn number(&self) -> u16 {
+        match self {
+            Self::Plain(port, _) => port.number(),
+            Self::Xds(bound) => bound.local_addr().port(),
+        }
+    }
 }
 
 impl Server {
@@ -77,28 +118,30 @@ impl Server {
     /// # Errors
     /// [`StartError`].
     pub async fn bind(flags: Flags) -> Result<Self, StartError> {
-        flags::SECURE_MODE.unless_off(flags.secure_mode)?;
-        let test = Port::bind(flags.port, flags.address_type).await?;
         // Requested by number, so that two system-chosen ports differ.
         let maintenance = match flags.maintenance_port {
             Some(port) if port == 0 || port != flags.port => {
                 Some(Port::bind(port, AddressType::Both).await?)
             }
+            _ if flags.secure_mode => return Err(StartError::Maintenance),
             _ => None,
         };
-        let host = match flags.host_name_override {
+        let host = match flags.host_name_override.clone() {
             Some(host) => host,
             None => hostname(Path::new(HOSTNAME)).ok_or(StartError::NoHostname)?,
         };
         let service = TestService {
             host: host.into(),
-            id: flags.server_id.into(),
+            id: flags.server_id.as_str().into(),
         };
-        Ok(Self {
-            test,
-            maintenance,
-            service,
-        })
+        let test = match flags.secure_mode {
+            true => TestPort::xds(&flags, &service)?,
+            false => {
+                let port = Port::bind(flags.port, flags.address_type).await?;
+                TestPort::Plain(port, service)
+            }
+        };
+        Ok(Self { test, maintenance })
     }
 
     /// Port of the test service.
@@ -110,18 +153,31 @@ impl Server {
     /// Port of health and its control.
     #[must_use]
     pub fn maintenance_port(&self) -> u16 {
-        self.maintenance.as_ref().unwrap_or(&self.test).number()
+        let maintenance = self.maintenance.as_ref().map(Port::number);
+        maintenance.unwrap_or_else(|| self.test.number())
     }
 
     /// Serves until dropped.
     pub async fn serve(self) {
-        let mut test = Routes::default();
-        self.service.add(&mut test);
+        let (test, service) = match self.test {
+            TestPort::Plain(test, service) => (test, service),
+            TestPort::Xds(bound) => {
+                let health = async {
+                    if let Some(port) = self.maintenance {
+                        port.serve(maintenance(Routes::default()).await).await;
+                    }
+                };
+                tokio::join!(bound.serve(), health);
+                return;
+            }
+        };
+        let mut routes = Routes::default();
+        service.add(&mut routes);
         match self.maintenance {
-            None => self.test.serve(maintenance(test).await).await,
+            None => test.serve(maintenance(routes).await).await,
             Some(port) => {
-                let routes = maintenance(Routes::default()).await;
-                tokio::join!(self.test.serve(test), port.serve(routes));
+                let health = maintenance(Routes::default()).await;
+                tokio::join!(test.serve(routes), port.serve(health));
             }
         }
     }

@@ -272,10 +272,6 @@ async fn answers_are_printed_as_drivers_look_for_them() {
 async fn unsupported_flags_are_refused_at_the_start() {
     for (flags, words) in [
         (
-            &["--secure_mode=true"][..],
-            "--secure_mode is not supported",
-        ),
-        (
             &["--enable_csm_observability"][..],
             "--enable_csm_observability is not supported",
         ),

@@ -90,10 +90,14 @@ async fn health_is_set_on_either_port() {
 }
 
 #[tokio::test]
-async fn security_by_xds_is_refused_at_the_start() {
-    let output = run(SERVER, &["--port=0", "--secure_mode=True"]).await;
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("--secure_mode is not supported"), "{said}");
-    assert!(said.contains("A29"), "{said}");
+async fn secure_mode_needs_a_bootstrap_and_a_maintenance_port() {
+    for (more, reason) in [
+        ("--server_id=x", "--secure_mode needs a --maintenance_port"),
+        ("--maintenance_port=0", "GRPC_XDS_BOOTSTRAP"),
+    ] {
+        let output = run(SERVER, &["--port=0", "--secure_mode=True", more]).await;
+        assert_eq!(output.status.code(), Some(2));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(reason), "{said}");
+    }
 }

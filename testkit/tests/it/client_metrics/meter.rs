@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{
-    AsyncInstrument, AsyncInstrumentBuilder, Callback, Counter, InstrumentBuilder,
-    InstrumentProvider, Meter, ObservableGauge, SyncInstrument,
+    AsyncInstrument, AsyncInstrumentBuilder, Callback, Counter, Histogram, HistogramBuilder,
+    InstrumentBuilder, InstrumentProvider, Meter, ObservableGauge, SyncInstrument, UpDownCounter,
 };
 
 /// Instruments and measurements of the meter.
@@ -17,13 +17,20 @@ pub(super) struct Collected(Arc<Mutex<State>>);
 struct State {
     /// Names and units of the instruments.
     made: Vec<(String, String)>,
-    sums: BTreeMap<String, u64>,
+    sums: BTreeMap<String, i64>,
+    /// Number of values of histograms, and their boundaries.
+    counts: BTreeMap<String, (u64, Vec<f64>)>,
     gauges: Vec<(String, Callback<i64>)>,
 }
 
 impl Collected {
     pub(super) fn meter(&self) -> Meter {
         Meter::new(Arc::new(self.clone()))
+    }
+
+    /// Series of histograms, with the number of their values and their boundaries.
+    pub(super) fn histograms(&self) -> BTreeMap<String, (u64, Vec<f64>)> {
+        self.0.lock().unwrap().counts.clone()
     }
 
     pub(super) fn made(&self) -> Vec<(String, String)> {
@@ -62,6 +69,21 @@ impl InstrumentProvider for Collected {
         Counter::new(Arc::new(Sum(name, self.clone())))
     }
 
+    fn i64_up_down_counter(
+        &self,
+        builder: InstrumentBuilder<'_, UpDownCounter<i64>>,
+    ) -> UpDownCounter<i64> {
+        let name = self.make(&builder);
+        UpDownCounter::new(Arc::new(Sum(name, self.clone())))
+    }
+
+    fn f64_histogram(&self, builder: HistogramBuilder<'_, Histogram<f64>>) -> Histogram<f64> {
+        let unit = builder.unit.as_deref().unwrap_or_default();
+        let name = self.declare(&builder.name, unit);
+        let boundaries = builder.boundaries.unwrap_or_default();
+        Histogram::new(Arc::new(Values(name, boundaries, self.clone())))
+    }
+
     fn i64_observable_gauge(
         &self,
         builder: AsyncInstrumentBuilder<'_, ObservableGauge<i64>, i64>,
@@ -82,8 +104,26 @@ struct Sum(String, Collected);
 
 impl SyncInstrument<u64> for Sum {
     fn measure(&self, by: u64, labels: &[KeyValue]) {
+        self.measure(i64::try_from(by).unwrap(), labels);
+    }
+}
+
+impl SyncInstrument<i64> for Sum {
+    fn measure(&self, by: i64, labels: &[KeyValue]) {
         let mut state = self.1.0.lock().unwrap();
         *state.sums.entry(series(&self.0, labels)).or_default() += by;
+    }
+}
+
+/// A histogram: its name and its boundaries.
+struct Values(String, Vec<f64>, Collected);
+
+impl SyncInstrument<f64> for Values {
+    fn measure(&self, _value: f64, labels: &[KeyValue]) {
+        let mut state = self.2.0.lock().unwrap();
+        let new = || (0, self.1.clone());
+        let counts = state.counts.entry(series(&self.0, labels));
+        counts.or_insert_with(new).0 += 1;
     }
 }
 

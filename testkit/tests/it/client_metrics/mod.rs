@@ -1,5 +1,6 @@
-//! Metrics of clients (gRFC A78), as the Prometheus and OpenTelemetry recorders receive them.
+//! Metrics of clients (gRFC A78) and channels, as the Prometheus and OpenTelemetry recorders receive them.
 
+mod channel;
 mod meter;
 
 use std::sync::Arc;
@@ -126,10 +127,10 @@ fn resources(authority: &str, state: &str, resource_type: &str, value: i64) -> S
 /// Each row of the table in gRFC A78.
 #[test]
 fn c168_names_types_units_and_labels_are_those_of_a78() {
-    // The other instruments are ours.
+    // The other instruments are those of channels, and ours.
     let of_grpc = INSTRUMENTS
         .iter()
-        .filter(|one| one.name.starts_with("grpc."));
+        .filter(|one| one.name.starts_with("grpc.xds_client."));
     let rows: Vec<_> = of_grpc
         .map(|i| (i.name, i.kind, i.unit, i.labels.join(", ")))
         .collect();

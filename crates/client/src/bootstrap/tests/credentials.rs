@@ -101,8 +101,8 @@ fn c26_unknown_certificate_provider_is_skipped() {
     let providers = bootstrap.certificate_providers();
     assert_eq!(providers.keys().collect::<Vec<_>>(), ["known"]);
     assert_eq!(
-        providers["known"].trust,
-        Trust::Authorities("ca.pem".into())
+        providers["known"].files().map(|files| files.trust),
+        Some(Trust::Authorities("ca.pem".into()))
     );
     assert_eq!(
         Bootstrap::from_json(&bootstrap.to_json()).unwrap(),

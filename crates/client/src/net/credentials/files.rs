@@ -12,6 +12,8 @@ pub struct CertificateFiles {
     pub identity: Option<IdentityFiles>,
     /// Certificate authorities that a server certificate is verified with.
     pub trust: Trust,
+    /// Revocation lists of the authorities, which only certificate providers read; `None`: revocation is not checked.
+    pub revocation: Option<RevocationFiles>,
     /// Time after which the files are read again, before the next connection: 10 min by default. A changed file applies to
     /// new connections only.
     pub refresh_interval: Duration,
@@ -24,6 +26,15 @@ pub struct IdentityFiles {
     pub certificate: PathBuf,
     /// Private key of the certificate: PKCS #8, PKCS #1 or SEC 1.
     pub key: PathBuf,
+}
+
+/// Certificate revocation lists, in PEM or DER (gRFC A69).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RevocationFiles {
+    /// Folder of the lists, under any names. Folders in it, and files whose name begins with a dot, are not read.
+    pub directory: PathBuf,
+    /// Whether a certificate is rejected if there is no valid list of its issuer.
+    pub deny_undetermined: bool,
 }
 
 /// Certificate authorities that a server certificate is verified with.
@@ -46,6 +57,7 @@ impl Default for CertificateFiles {
         Self {
             identity: None,
             trust: Trust::default(),
+            revocation: None,
             refresh_interval: TEN_MINUTES,
         }
     }
@@ -89,6 +101,7 @@ impl CertificateFiles {
         Ok(Self {
             identity,
             trust,
+            revocation: revocation(fields)?,
             refresh_interval,
         })
     }
@@ -100,6 +113,12 @@ impl CertificateFiles {
         if files.identity.is_none() && files.trust == Trust::System {
             return Err(
                 "must have certificate_file, ca_certificate_file or spiffe_trust_bundle_map_file"
+                    .to_owned(),
+            );
+        }
+        if files.revocation.is_some() && files.trust == Trust::System {
+            return Err(
+                "crl_directory: needs ca_certificate_file or spiffe_trust_bundle_map_file"
                     .to_owned(),
             );
         }
@@ -121,6 +140,12 @@ impl CertificateFiles {
             Trust::Authorities(path) => put("ca_certificate_file", path),
             Trust::Spiffe(path) => put("spiffe_trust_bundle_map_file", path),
         }
+        if let Some(revocation) = &self.revocation {
+            put("crl_directory", &revocation.directory);
+            if revocation.deny_undetermined {
+                fields.insert("crl_deny_undetermined".to_owned(), true.into());
+            }
+        }
         if self.refresh_interval != TEN_MINUTES {
             let (seconds, nanos) = (
                 self.refresh_interval.as_secs(),
@@ -132,6 +157,25 @@ impl CertificateFiles {
             );
         }
         Value::Object(fields)
+    }
+}
+
+/// Returns the revocation lists. The fields are our own: no gRFC has them.
+fn revocation(fields: &Map<String, Value>) -> Result<Option<RevocationFiles>, String> {
+    let directory = path(fields, "crl_directory")?;
+    let deny = match fields.get("crl_deny_undetermined") {
+        None | Some(Value::Null) => None,
+        Some(Value::Bool(deny)) => Some(*deny),
+        Some(_) => return Err("crl_deny_undetermined: must be a boolean".to_owned()),
+    };
+    match (directory, deny) {
+        (Some(directory), deny) => Ok(Some(RevocationFiles {
+            directory,
+            deny_undetermined: deny.unwrap_or(false),
+        })),
+        // It would deny every certificate.
+        (None, Some(true)) => Err("crl_deny_undetermined: needs crl_directory".to_owned()),
+        (None, _) => Ok(None),
     }
 }
 
@@ -249,6 +293,32 @@ mod tests {
         let both =
             watcher(json!({ "ca_certificate_file": "a", "spiffe_trust_bundle_map_file": "m" }));
         assert_eq!(both.unwrap().trust, Trust::Spiffe("m".into()));
+        let with_lists = watcher(
+            json!({ "ca_certificate_file": "a", "crl_directory": "d", "crl_deny_undetermined": true }),
+        );
+        let with_lists = with_lists.unwrap();
+        let revocation = RevocationFiles {
+            directory: "d".into(),
+            deny_undetermined: true,
+        };
+        assert_eq!(with_lists.revocation, Some(revocation));
+        assert_eq!(watcher(with_lists.to_config()), Ok(with_lists));
+        for (config, error) in [
+            (
+                json!({ "certificate_file": "c", "private_key_file": "k", "crl_directory": "d" }),
+                "crl_directory: needs ca_certificate_file or spiffe_trust_bundle_map_file",
+            ),
+            (
+                json!({ "ca_certificate_file": "a", "crl_deny_undetermined": true }),
+                "crl_deny_undetermined: needs crl_directory",
+            ),
+            (
+                json!({ "ca_certificate_file": "a", "crl_directory": "d", "crl_deny_undetermined": 1 }),
+                "crl_deny_undetermined: must be a boolean",
+            ),
+        ] {
+            assert_eq!(watcher(config).unwrap_err(), error);
+        }
         assert_eq!(
             watcher(json!({ "ca_certificate_file": 7 })).unwrap_err(),
             "ca_certificate_file: must be a string"

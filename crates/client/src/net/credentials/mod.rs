@@ -16,14 +16,18 @@
 //! Files are read when a connection or a call needs them, not in the background, so unused credentials cost nothing.
 
 #[cfg(feature = "tls")]
-mod blocking;
+pub(crate) mod blocking;
 mod call_auth;
 mod configured;
 mod files;
 #[cfg(feature = "tls")]
+pub(crate) mod handshake;
+#[cfg(feature = "tls")]
 mod jwt;
 #[cfg(feature = "tls")]
-mod spiffe;
+pub(crate) mod roots;
+#[cfg(feature = "tls")]
+pub(crate) mod spiffe;
 #[cfg(feature = "tls")]
 mod tls;
 mod types;
@@ -37,7 +41,7 @@ use http::HeaderMap;
 
 pub(crate) use call_auth::CallAuth;
 pub use configured::Configured;
-pub use files::{CertificateFiles, IdentityFiles, Trust};
+pub use files::{CertificateFiles, IdentityFiles, RevocationFiles, Trust};
 #[cfg(feature = "tls")]
 pub use jwt::JwtTokenFile;
 #[cfg(feature = "tls")]

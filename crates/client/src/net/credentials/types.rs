@@ -1,4 +1,4 @@
-//! Registry of the credential types that a bootstrap may name.
+//! Registry of the credential types, and of the plugins of certificate providers, that a bootstrap may name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,19 +7,25 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CallCredentials, ChannelCredentials, Configured, Insecure};
+#[cfg(feature = "tls")]
+use crate::certificates::CertificateProvider;
+use crate::certificates::{CertificateProviderInstance, FILE_WATCHER};
 
 /// Constructor of credentials from a `config` object, which may be absent.
 type Make<T> = Arc<dyn Fn(Option<&Value>) -> Result<Arc<T>, String> + Send + Sync>;
 type Table<T> = BTreeMap<String, Make<T>>;
+type MakeInstance =
+    Arc<dyn Fn(Option<&Value>) -> Result<CertificateProviderInstance, String> + Send + Sync>;
 
 /// Credential types that a bootstrap may name.
 ///
 /// The default has the channel credentials `insecure` and, with feature `tls`, `tls`; it has no call credentials. All other
-/// names are unknown, including `google_default` (C-15).
+/// names are unknown, including `google_default` (C-15). The only plugin of certificate providers is `file_watcher`.
 #[derive(Clone)]
 pub struct CredentialTypes {
     channel: Table<dyn ChannelCredentials>,
     call: Table<dyn CallCredentials>,
+    providers: BTreeMap<String, MakeInstance>,
 }
 
 impl Default for CredentialTypes {
@@ -27,6 +33,10 @@ impl Default for CredentialTypes {
         let types = Self {
             channel: BTreeMap::new(),
             call: BTreeMap::new(),
+            providers: BTreeMap::from([(
+                FILE_WATCHER.to_owned(),
+                Arc::new(CertificateProviderInstance::read_file_watcher) as MakeInstance,
+            )]),
         };
         let types = types.with("insecure", |_| Ok(Arc::new(Insecure)));
         #[cfg(feature = "tls")]
@@ -67,6 +77,42 @@ impl CredentialTypes {
     ) -> Self {
         self.call.insert(name.into(), Arc::new(make));
         self
+    }
+
+    /// Adds or replaces a plugin of certificate providers (gRFC A29), by its `plugin_name`. `make` gets the entry's `config`; its
+    /// error text becomes part of the bootstrap error. Entries with equal `config` should share one provider.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_certificate_provider(
+        mut self,
+        plugin_name: impl Into<String>,
+        make: impl Fn(Option<&Value>) -> Result<Arc<dyn CertificateProvider>, String>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let name: String = plugin_name.into();
+        let key = name.clone();
+        let make = move |config: Option<&Value>| {
+            let provider = make(config)?;
+            let config = config.cloned();
+            Ok(CertificateProviderInstance::new(
+                name.as_str(),
+                config,
+                provider,
+            ))
+        };
+        self.providers.insert(key, Arc::new(make));
+        self
+    }
+
+    /// Makes an instance of a certificate provider; `None` if the plugin is unknown.
+    pub(crate) fn certificate_provider(
+        &self,
+        plugin_name: &str,
+        config: Option<&Value>,
+    ) -> Option<Result<CertificateProviderInstance, String>> {
+        Some(self.providers.get(plugin_name)?(config))
     }
 
     /// Adds the call credentials `jwt_token_file` (gRFC A97). The default types include them if
@@ -122,6 +168,7 @@ impl fmt::Debug for CredentialTypes {
         f.debug_struct("CredentialTypes")
             .field("channel", &self.channel.keys())
             .field("call", &self.call.keys())
+            .field("providers", &self.providers.keys())
             .finish()
     }
 }

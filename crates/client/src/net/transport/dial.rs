@@ -102,7 +102,7 @@ pub async fn dial<T, F: Future<Output = Result<T, DialError>>>(
     uri: &ServerUri,
     handshake: impl Fn(Opened) -> F,
 ) -> Result<T, DialError> {
-    dial_by(uri, &Insecure, handshake).await
+    dial_secured(uri, &Insecure, handshake).await
 }
 
 /// Connects with these channel credentials, and waits for the server's SETTINGS frame.
@@ -117,10 +117,17 @@ pub async fn dial_with<B: RequestBody>(
     credentials: &dyn ChannelCredentials,
     keepalive: Keepalive,
 ) -> Result<(Connected<B>, Driver<B>), DialError> {
-    dial_by(uri, credentials, |opened| handshake(opened, keepalive)).await
+    dial_secured(uri, credentials, |opened| handshake(opened, keepalive)).await
 }
 
-async fn dial_by<T, F: Future<Output = Result<T, DialError>>>(
+/// Connects with these channel credentials, and makes the connection with `handshake`, which should wait for the [`Preface`].
+///
+/// # Errors
+/// As [`dial`].
+///
+/// # Cancel safety
+/// As [`dial`].
+pub async fn dial_secured<T, F: Future<Output = Result<T, DialError>>>(
     uri: &ServerUri,
     credentials: &dyn ChannelCredentials,
     handshake: impl Fn(Opened) -> F,

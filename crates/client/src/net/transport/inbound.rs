@@ -7,23 +7,25 @@
 //! of each frame, and copies none but the first ones. After a GOAWAY, an error of the socket is reported as its end.
 //!
 //! ```text
-//!  ┌─────────┐ SETTINGS ┌────────┐ GOAWAY ┌──────────────┐
-//!  │ Preface ├─────────►│ Frames ├───────►│ nothing more │
-//!  └────┬────┘          └────────┘        └──────▲───────┘
-//!       └────────────────────────────────────────┘
+//!  ┌─────────┐ SETTINGS ┌────────┐ GOAWAY ┌────────┐ its code ┌──────────────┐
+//!  │ Preface ├─────────►│ Frames ├───────►│ GoAway ├─────────►│ nothing more │
+//!  └────┬────┘          └────────┘        └────────┘          └──────▲───────┘
+//!       └────────────────────────────────────────────────────────────┘
 //!         another protocol, end, error
 //! ```
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, oneshot};
 
 const FRAME_HEADER: usize = 9;
+/// Length of the fixed fields of a GOAWAY frame: the last stream id and the error code (RFC 9113 §6.8).
+const GOAWAY_FIELDS: usize = 8;
 const SETTINGS_FRAME: u8 = 0x4;
 const GOAWAY_FRAME: u8 = 0x7;
 const SETTINGS_MAX_CONCURRENT_STREAMS: u16 = 0x3;
@@ -56,6 +58,8 @@ pub struct GoingAway(Arc<GoingAwayState>);
 #[derive(Debug, Default)]
 struct GoingAwayState {
     received: AtomicBool,
+    /// Error code of the frame.
+    code: OnceLock<u32>,
     notify: Notify,
 }
 
@@ -64,6 +68,12 @@ impl GoingAway {
     #[must_use]
     pub fn is_received(&self) -> bool {
         self.0.received.load(Ordering::Relaxed)
+    }
+
+    /// Returns the error code of the GOAWAY, once its payload has arrived.
+    #[must_use]
+    pub fn code(&self) -> Option<u32> {
+        self.0.code.get().copied()
     }
 
     /// Waits for a GOAWAY; never completes if the connection ends without one.
@@ -116,6 +126,8 @@ pub struct Inbound<T> {
 enum InboundState {
     Preface(PrefaceReader),
     Frames(FrameHeaders),
+    /// A GOAWAY frame, of whose payload these bytes have arrived.
+    GoAway(Vec<u8>),
     /// Nothing more to report.
     Done,
 }
@@ -179,9 +191,21 @@ impl<T> Inbound<T> {
         match &mut self.state {
             InboundState::Preface(_) => self.saw_preface(bytes),
             InboundState::Frames(frames) => {
-                if frames.find_goaway(bytes) {
-                    self.state = InboundState::Done;
+                if let Some(payload) = frames.find_goaway(bytes) {
+                    self.state = InboundState::GoAway(Vec::with_capacity(GOAWAY_FIELDS));
+                    self.saw(payload);
                     self.going_away.set();
+                }
+            }
+            InboundState::GoAway(seen) => {
+                let wanted = GOAWAY_FIELDS.saturating_sub(seen.len());
+                seen.extend(bytes.iter().take(wanted));
+                if let [_, _, _, _, code @ ..] = seen.as_slice()
+                    && let Ok(code) = code.try_into()
+                {
+                    // Set once, because the state changes here.
+                    let _ = self.going_away.0.code.set(u32::from_be_bytes(code));
+                    self.state = InboundState::Done;
                 }
             }
             InboundState::Done => {}
@@ -213,14 +237,14 @@ impl<T> Inbound<T> {
 }
 
 impl FrameHeaders {
-    /// Moves over these bytes; returns whether they complete the header of a GOAWAY frame, and stops there.
-    fn find_goaway(&mut self, mut bytes: &[u8]) -> bool {
+    /// Moves over these bytes. Stops where they complete the header of a GOAWAY frame, and returns those behind it.
+    fn find_goaway<'a>(&mut self, mut bytes: &'a [u8]) -> Option<&'a [u8]> {
         loop {
             let skipped = self.payload.min(bytes.len());
             self.payload -= skipped;
             bytes = &bytes[skipped..];
             if bytes.is_empty() {
-                return false;
+                return None;
             }
             let wanted = (FRAME_HEADER - self.filled).min(bytes.len());
             let (part, rest) = bytes.split_at(wanted);
@@ -228,10 +252,10 @@ impl FrameHeaders {
             self.filled += wanted;
             bytes = rest;
             if self.filled < FRAME_HEADER {
-                return false;
+                return None;
             }
             if self.header[3] == GOAWAY_FRAME {
-                return true;
+                return Some(bytes);
             }
             self.filled = 0;
             self.payload = payload_length(&self.header);

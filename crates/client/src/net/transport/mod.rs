@@ -19,7 +19,9 @@ mod uri;
 
 pub use self::http::Http;
 pub use codec::{RequestCodec, RequestEncoder};
-pub use dial::{Connected, Http2Socket, Keepalive, Opened, SocketAddresses, dial, dial_with, open};
+pub use dial::{
+    Connected, Http2Socket, Keepalive, Opened, SocketAddresses, dial, dial_secured, dial_with, open,
+};
 pub use error::{DialError, ForeignPreface};
 pub use inbound::{GoingAway, ReadActivity, Settings};
 pub use preface::Preface;

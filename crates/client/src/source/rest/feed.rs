@@ -11,7 +11,7 @@ use super::peer::RestPeer;
 use super::post::post;
 use crate::bootstrap::Server;
 use crate::net::credentials::CallAuth;
-use crate::random::random;
+use crate::rpc::random;
 use crate::source::event::SourceEvent;
 use crate::source::optional::{OptionalFeed, OptionalPeer};
 use crate::timer::{at, sleep_until};

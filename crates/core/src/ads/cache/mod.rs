@@ -34,6 +34,7 @@ pub use status::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionT
 
 use self::collection::{WatchedCollections, has_member};
 use self::entry::{Entries, Entry, Timers};
+use super::config::Server;
 use super::event::{ClientEvent, EventQueue};
 use super::id::{AuthorityId, ServerId};
 use crate::resource::ResourceParsers;
@@ -48,9 +49,21 @@ pub(super) struct Cache {
     unwatched: BTreeSet<(ResourceType, Arc<str>)>,
     timers: Timers,
     events: EventQueue,
+    /// Servers whose routes may rewrite the authority of RPCs.
+    trusted: BTreeSet<ServerId>,
 }
 
 impl Cache {
+    /// Returns an empty cache of the resources of these servers.
+    pub(super) fn new(servers: &[Server]) -> Self {
+        let servers = servers.iter().enumerate();
+        let trusted = servers.filter(|(_, server)| server.is_trusted);
+        Self {
+            trusted: trusted.map(|(index, _)| ServerId::at(index)).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Adds a watcher. Returns whether its name must be subscribed: it is the first one.
     pub(super) fn watch(
         &mut self,
@@ -189,6 +202,7 @@ impl Cache {
         for entry in self.entries.of_type_mut(resource_type) {
             if let Some(cached) = entry.resource_mut() {
                 cached.resource.reparse(resource_type, parsers);
+                cached.move_to_sender(&self.trusted);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! State of a watched resource, as CSDS and metrics show it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -71,6 +72,19 @@ pub struct CachedResource {
     pub server: ServerId,
     /// Time at which it last changed.
     pub updated: Instant,
+}
+
+impl CachedResource {
+    /// Makes the parsed value that of the server that sent it last. Returns whether it changed.
+    pub(super) fn move_to_sender(&mut self, trusted: &BTreeSet<ServerId>) -> bool {
+        let is_trusted = trusted.contains(&self.server);
+        let moved = self.resource.moved_to(self.server, is_trusted);
+        let is_changed = moved.is_some();
+        if let Some(moved) = moved {
+            self.resource = moved;
+        }
+        is_changed
+    }
 }
 
 impl<'a> CacheStatus<'a> {

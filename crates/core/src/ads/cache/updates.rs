@@ -24,9 +24,7 @@ impl Cache {
         unusual_type_url: Option<Arc<str>>,
         ttl: Option<Duration>,
     ) {
-        if let Some(moved) = cached.resource.moved_to(cached.server) {
-            cached.resource = moved;
-        }
+        cached.move_to_sender(&self.trusted);
         let expiry = ttl.map(|ttl| Expiry::new(cached.updated, ttl));
         let authority = || self.collections.authority(resource_type, name);
         let Some(entry) = self.entries.get_or_insert(resource_type, name, authority) else {
@@ -67,17 +65,15 @@ impl Cache {
             cached.version = delivery.version;
             cached.api = delivery.api;
             cached.server = delivery.server;
-            moved = cached.resource.moved_to(delivery.server);
-            if let Some(moved) = &moved {
-                cached.resource = moved.clone();
-            }
+            let is_changed = cached.move_to_sender(&self.trusted);
+            moved = is_changed.then(|| cached.resource.clone());
         });
         entry.set_unusual_type_url(delivery.unusual_type_url);
         self.timers.set_timeout(resource_type, name, entry, None);
         self.timers.set_expiry(resource_type, name, entry, expiry);
         match moved {
             // gRFC A71: a cluster reports its load to the server that sent it, so equal bytes from another server are a
-            // different cluster (C-144).
+            // different cluster (C-144). gRFC A81: the trust in the server counts for its routes (C-195).
             Some(resource) => {
                 let event = ClientEvent::changed(resource_type, name, Ok(resource));
                 self.events.push(event);

@@ -46,4 +46,4 @@ pub use view::{
     ChildAddress, Children, Demand, Pick, PickCall, PolicyChild, PolicyEndpoint, PolicyInput,
     PolicyLocality,
 };
-pub use weight::{EndpointWeight, WeightedRoundRobinConfig};
+pub use weight::{EndpointWeight, WeightReport, WeightState, WeightedRoundRobinConfig};

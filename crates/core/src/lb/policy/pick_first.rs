@@ -197,16 +197,20 @@ impl PickFirst {
 }
 
 /// Orders addresses so that their families take turns, beginning with the family of the first (RFC 8305, section 4; gRFC A61).
-pub(super) fn interleave<T>(addresses: Vec<T>, address: impl Fn(&T) -> SocketAddr) -> Vec<T> {
-    let Some(first) = addresses.first() else {
+pub(super) fn interleave<T>(
+    addresses: SmallVec<[T; 1]>,
+    address: impl Fn(&T) -> SocketAddr,
+) -> SmallVec<[T; 1]> {
+    let first_is_v6 = addresses.first().map(|first| address(first).is_ipv6());
+    let is_first = |item: &T| Some(address(item).is_ipv6()) == first_is_v6;
+    // Most endpoints have addresses of one family.
+    if addresses.iter().all(is_first) {
         return addresses;
-    };
-    let first_is_v6 = address(first).is_ipv6();
+    }
     let count = addresses.len();
-    let is_first = |item: &T| address(item).is_ipv6() == first_is_v6;
     let (same, other): (Vec<_>, Vec<_>) = addresses.into_iter().partition(is_first);
     let (mut same, mut other) = (same.into_iter(), other.into_iter());
-    let mut ordered = Vec::with_capacity(count);
+    let mut ordered = SmallVec::with_capacity(count);
     while ordered.len() < count {
         ordered.extend(same.next());
         ordered.extend(other.next());

@@ -5,6 +5,7 @@
 //! are connected.
 
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use xxhash_rust::xxh64::xxh64;
@@ -21,12 +22,40 @@ pub(super) struct Ring {
     entries: Box<[(u64, u32)]>,
 }
 
+/// A child of a ring.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RingChild<'a> {
+    pub(super) child: u32,
+    pub(super) key: RingKey<'a>,
+    /// Above zero.
+    pub(super) weight: u64,
+}
+
+/// Name of a child on a ring.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RingKey<'a> {
+    Text(&'a str),
+    Address(SocketAddr),
+}
+
+impl RingKey<'_> {
+    fn write(self, to: &mut String) {
+        match self {
+            Self::Text(text) => to.push_str(text),
+            Self::Address(address) => {
+                // Writing to a string does not fail.
+                let _ = write!(to, "{address}");
+            }
+        }
+    }
+}
+
 impl Ring {
-    /// Makes the ring of children, each with its key and weight. Weights are above zero.
-    pub(super) fn new(children: &[(u32, Box<str>, u64)], min_size: u64, max_size: u64) -> Self {
-        let sum: u64 = children.iter().map(|(_, _, weight)| *weight).sum();
+    /// Makes the ring of children.
+    pub(super) fn new(children: &[RingChild<'_>], min_size: u64, max_size: u64) -> Self {
+        let sum: u64 = children.iter().map(|each| each.weight).sum();
         let share = |weight: u64| weight as f64 / sum as f64;
-        let shares = children.iter().map(|(_, _, weight)| share(*weight));
+        let shares = children.iter().map(|each| share(each.weight));
         let least = shares.fold(1.0, f64::min);
         let (min_size, max_size) = (min_size.min(RING_SIZE_CAP), max_size.min(RING_SIZE_CAP));
         // As in Envoy and C-core: the size is scaled so that the lightest child has a whole number of entries.
@@ -35,14 +64,18 @@ impl Ring {
         // The sums run over all children, so that rounding errors do not add up.
         let (mut current, mut target) = (0.0, 0.0);
         let mut key = String::new();
-        for (child, name, weight) in children {
-            target += scale * share(*weight);
+        for each in children {
+            target += scale * share(each.weight);
+            key.clear();
+            each.key.write(&mut key);
+            key.push('_');
+            let name = key.len();
             let mut number = 0_u32;
             while current < target {
-                key.clear();
+                key.truncate(name);
                 // Writing to a string does not fail.
-                let _ = write!(key, "{name}_{number}");
-                entries.push((xxh64(key.as_bytes(), 0), *child));
+                let _ = write!(key, "{number}");
+                entries.push((xxh64(key.as_bytes(), 0), each.child));
                 number += 1;
                 current += 1.0;
             }

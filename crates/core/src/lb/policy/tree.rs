@@ -1,6 +1,7 @@
 //! Policies as they are built from a configuration and the endpoints of a priority.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +13,13 @@ use super::custom::CustomNode;
 use super::least_request::LeastRequestPicker;
 use super::pick_first::{interleave, shuffle};
 use super::picker::{PickerNode, PolicyPicker};
-use super::ring_hash::{self, Ring, RingHashPicker};
+use super::ring_hash::{self, Ring, RingChild, RingHashPicker, RingKey};
 use super::round_robin::RoundRobinPicker;
 use super::stride::StridePicker;
 use super::view::{
     ChildAddress, Demand, Pick, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality,
 };
-use super::weight::WeightedRoundRobinConfig;
+use super::weight::{WeightReport, WeightState, WeightedRoundRobinConfig};
 use crate::lb::priorities::Connectivity;
 use crate::lb::weighted::Weighted;
 
@@ -101,6 +102,14 @@ impl Policy {
         self.root.weights()
     }
 
+    /// Returns the weights that an update with this input reads, for each weighted round robin with a ready child.
+    #[must_use]
+    pub fn weight_reports(&self, input: PolicyInput<'_>) -> Vec<WeightReport> {
+        let mut reports = Vec::new();
+        self.root.report_weights(input, false, &mut reports);
+        reports
+    }
+
     /// Returns the number of entries of the hash ring, if the policy has one; the sum of them if it has several.
     #[must_use]
     pub fn ring_size(&self) -> Option<usize> {
@@ -151,7 +160,7 @@ impl TreeBuilder {
                 max_ring_size,
             } => {
                 let range = self.one_by_one(groups);
-                let children = ring_children(range.start, groups);
+                let children: Vec<_> = ring_children(range.start, groups).collect();
                 let ring = Ring::new(&children, *min_ring_size, *max_ring_size);
                 Node::RingHash(range, Arc::new(ring))
             }
@@ -261,24 +270,29 @@ fn endpoints_by_locality(groups: &[Group<'_>]) -> Vec<(u32, PolicyEndpoint)> {
     groups.iter().flat_map(of_group).collect()
 }
 
-/// Returns the children of a ring, each with its key and weight.
-fn ring_children(start: usize, groups: &[Group<'_>]) -> Vec<(u32, Box<str>, u64)> {
+/// Returns the children of a ring.
+fn ring_children<'a>(start: usize, groups: &'a [Group<'a>]) -> impl Iterator<Item = RingChild<'a>> {
     let children = (start as u32..).zip(weighted_endpoints(groups));
-    let keyed = children.map(|(child, (weight, _, endpoint))| {
+    children.map(|(child, (weight, _, endpoint))| RingChild {
+        child,
         // gRFC A76: the key of the metadata, or else the address.
-        let key = endpoint.hash_key.as_deref().map(Box::from);
-        let key = key.unwrap_or_else(|| endpoint.address.to_string().into());
-        (child, key, weight)
-    });
-    keyed.collect()
+        key: match &endpoint.hash_key {
+            Some(key) => RingKey::Text(key),
+            None => RingKey::Address(endpoint.address),
+        },
+        weight,
+    })
 }
 
 /// Returns a random subset of the endpoints, by rendezvous hashing (gRFC A68): an endpoint that comes or goes changes at most one
 /// other endpoint of the subset.
 fn subset<'a>(groups: &[Group<'a>], size: u32, seed: u64) -> Vec<Group<'a>> {
+    let mut text = String::new();
     let all = weighted_endpoints(groups).map(|(_, index, endpoint)| {
-        let address = endpoint.address.to_string();
-        (xxh64(address.as_bytes(), seed), index)
+        text.clear();
+        // Writing to a string does not fail.
+        let _ = write!(text, "{}", endpoint.address);
+        (xxh64(text.as_bytes(), seed), index)
     });
     let mut ranks: Vec<_> = all.collect();
     ranks.sort_unstable();
@@ -312,6 +326,36 @@ impl Node {
             Self::WeightedRoundRobin(_, config) => Some(config),
             Self::Localities(localities) => localities.first()?.1.weights(),
             _ => None,
+        }
+    }
+
+    fn report_weights(
+        &self,
+        input: PolicyInput<'_>,
+        is_of_locality: bool,
+        reports: &mut Vec<WeightReport>,
+    ) {
+        match self {
+            Self::WeightedRoundRobin(range, config) => {
+                let (_, ready) = ready_of(range, input);
+                let state = |child: &u32| {
+                    let weight = input.weights.get(*child as usize);
+                    weight.map_or(WeightState::NotYetUsable, |weight| {
+                        weight.state(input.now, config)
+                    })
+                };
+                reports.extend(ready.first().map(|first| WeightReport {
+                    child: *first as usize,
+                    is_of_locality,
+                    weights: ready.iter().map(state).collect(),
+                }));
+            }
+            Self::Localities(localities) => {
+                for (_, node) in localities {
+                    node.report_weights(input, true, reports);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::super::matcher::Headers;
 use super::super::priorities::Connectivity;
 use super::weight::EndpointWeight;
@@ -35,7 +37,7 @@ pub struct PolicyEndpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyChild {
     /// Addresses, in the order in which they are tried. Never empty.
-    pub addresses: Vec<ChildAddress>,
+    pub addresses: SmallVec<[ChildAddress; 1]>,
 }
 
 /// One address of a child.

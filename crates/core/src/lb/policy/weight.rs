@@ -20,6 +20,8 @@ pub struct WeightedRoundRobinConfig {
     pub error_utilization_penalty: f32,
     /// Metrics of which the largest is the utilization, for backends that do not report `application_utilization`.
     pub metric_names: Vec<Box<str>>,
+    /// Time between reports out of band (gRFC A51); `None` if the reports of RPCs are used.
+    pub out_of_band: Option<Duration>,
 }
 
 /// The penalty is a number, so equality is an equivalence.
@@ -34,6 +36,7 @@ impl Default for WeightedRoundRobinConfig {
             weight_update_period: Duration::from_secs(1),
             error_utilization_penalty: 1.0,
             metric_names: Vec::new(),
+            out_of_band: None,
         }
     }
 }
@@ -52,6 +55,37 @@ pub struct EndpointWeight {
     non_empty_since: AtomicU64,
 }
 
+/// Weight of an endpoint at one moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WeightState {
+    /// The weight counts.
+    Usable(f32),
+    /// There is no report yet, or the blackout period is not over.
+    NotYetUsable,
+    /// The last report is older than the expiration period.
+    Stale,
+}
+
+/// Weights of one weighted round robin at an update, for metrics (gRFC A78).
+#[derive(Debug, Clone, PartialEq)]
+pub struct WeightReport {
+    /// The first of its children that are ready, which shows its locality.
+    pub child: usize,
+    /// Whether it works on one locality only.
+    pub is_of_locality: bool,
+    /// Weight of each child that is ready, or the reason why it does not count.
+    pub weights: Vec<WeightState>,
+}
+
+impl WeightReport {
+    /// Returns whether too few weights are known, so that the update made a round robin.
+    #[must_use]
+    pub fn is_fallback(&self) -> bool {
+        let usable = |state: &&WeightState| matches!(state, WeightState::Usable(_));
+        self.weights.iter().filter(usable).count() < 2
+    }
+}
+
 /// The time of an event that has not happened.
 const NEVER: u64 = u64::MAX;
 
@@ -66,7 +100,7 @@ impl Default for EndpointWeight {
 }
 
 impl EndpointWeight {
-    /// Handles the report of an RPC. A report without a usable weight changes nothing.
+    /// Handles a report, of an RPC or out of band. A report without a usable weight changes nothing.
     pub fn handle_report(
         &self,
         now: Instant,
@@ -93,23 +127,34 @@ impl EndpointWeight {
     /// Returns the weight; zero if it is not known, too old or too young to count.
     #[must_use]
     pub fn get(&self, now: Instant, config: &WeightedRoundRobinConfig) -> f32 {
+        match self.state(now, config) {
+            WeightState::Usable(weight) => weight,
+            WeightState::NotYetUsable | WeightState::Stale => 0.0,
+        }
+    }
+
+    /// Returns the weight, or the reason why it does not count.
+    #[must_use]
+    pub fn state(&self, now: Instant, config: &WeightedRoundRobinConfig) -> WeightState {
         let since = |then: u64| match then {
             NEVER => None,
             then => Some(Duration::from_nanos(nanos(now).saturating_sub(then))),
         };
         // gRFC A58: an expired weight also starts the blackout period again.
-        let age = since(self.last_update.load(Ordering::Relaxed));
-        if age.is_none_or(|age| age >= config.weight_expiration_period) {
+        let Some(age) = since(self.last_update.load(Ordering::Relaxed)) else {
+            return WeightState::NotYetUsable;
+        };
+        if age >= config.weight_expiration_period {
             self.non_empty_since.store(NEVER, Ordering::Relaxed);
-            return 0.0;
+            return WeightState::Stale;
         }
         let reporting = since(self.non_empty_since.load(Ordering::Relaxed));
         if config.blackout_period > Duration::ZERO
             && reporting.is_none_or(|time| time < config.blackout_period)
         {
-            return 0.0;
+            return WeightState::NotYetUsable;
         }
-        f32::from_bits(self.weight.load(Ordering::Relaxed))
+        WeightState::Usable(f32::from_bits(self.weight.load(Ordering::Relaxed)))
     }
 }
 

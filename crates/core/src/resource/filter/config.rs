@@ -11,7 +11,10 @@ use envoy_types::pb::envoy::extensions::filters::http::fault::v3::{
 };
 use envoy_types::pb::envoy::r#type::v3::{FractionalPercent, fractional_percent::DenominatorType};
 
-use crate::lb::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare};
+use super::rbac::{RBAC, RbacConfig, rbac};
+use super::session::{SESSION, session};
+use super::side::Side;
+use crate::lb::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare, SessionConfig};
 use crate::resource::Invalid;
 use crate::resource::convert::duration;
 use crate::resource::extension::{ExtensionConfig, Extensions, ParsedExtension};
@@ -24,6 +27,10 @@ pub(super) const FAULT: &str = "envoy.extensions.filters.http.fault.v3.HTTPFault
 pub enum FilterConfig {
     /// Fault injection (gRFC A33).
     Fault(Arc<FaultConfig>),
+    /// Stateful session (gRFC A55); without a configuration the filter does nothing.
+    Session(Option<Arc<SessionConfig>>),
+    /// Authorization of calls to a server (gRFC A41).
+    Rbac(Arc<RbacConfig>),
     /// A filter that the program has added.
     Custom(CustomFilter),
 }
@@ -70,14 +77,18 @@ impl fmt::Debug for CustomFilter {
 }
 
 impl FilterConfig {
-    /// Reads the configuration of a listener's filter; `None` if the filter is unknown.
+    /// Reads the configuration of a listener's filter; `None` if the filter is unknown, or not for this side.
     pub(super) fn of_listener(
         config: &ExtensionConfig,
         extensions: &Extensions,
+        side: Side,
     ) -> Result<Option<Self>, Invalid> {
-        match &*config.type_name {
-            FAULT => Ok(Some(fault(config)?)),
-            _ => custom(config, extensions),
+        match (&*config.type_name, side) {
+            (FAULT, Side::Client) => Ok(Some(fault(config)?)),
+            (SESSION, Side::Client) => Ok(Some(Self::Session(session(config)?))),
+            (RBAC, Side::Server) => Ok(Some(Self::Rbac(rbac(config, extensions)?))),
+            (_, Side::Client) => custom(config, extensions),
+            (_, Side::Server) => Ok(None),
         }
     }
 }

@@ -5,8 +5,12 @@
 //!  typed_per_filter_config      ──► FilterOverrides, by name of the filter
 //! ```
 
+mod audit;
 mod config;
 mod overrides;
+mod rbac;
+mod session;
+mod side;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,9 +23,12 @@ use super::Invalid;
 use super::extension::{ExtensionConfig, Extensions};
 use super::invalid::Within;
 
+pub use audit::{AuditTarget, CustomLogger};
 pub use config::{CustomFilter, FilterConfig};
 pub(super) use overrides::OverrideRules;
 pub use overrides::{FilterOverride, FilterOverrides};
+pub use rbac::RbacConfig;
+pub(super) use side::Side;
 
 const ROUTER: &str = "envoy.extensions.filters.http.router.v3.Router";
 const FIELD: &str = "http_filters";
@@ -54,11 +61,12 @@ impl HttpFilter {
     }
 }
 
-/// Reads the HTTP filters of a listener: the router must be the last one, and is left out. A filter that is not supported must be
-/// optional, and is ignored (gRFC A39).
+/// Reads the HTTP filters of a listener: the router must be the last one, and is left out. A filter that is not supported on this
+/// side must be optional, and is ignored (gRFC A39).
 pub(super) fn http_filters(
     protos: &[FilterProto],
     extensions: &Extensions,
+    side: Side,
 ) -> Result<Vec<HttpFilter>, Invalid> {
     let mut names = HashSet::new();
     let mut filters = Vec::new();
@@ -79,7 +87,7 @@ pub(super) fn http_filters(
             }
             (true, None) => router = Some(index),
             (false, _) => {
-                let filter = filter(proto, extensions).within_index(FIELD, index)?;
+                let filter = filter(proto, extensions, side).within_index(FIELD, index)?;
                 if let (Some(_), Some(router)) = (&filter, router) {
                     let rule = format!("must not follow the router, {FIELD}[{router}]");
                     return Err(Invalid::new(rule).at_index(FIELD, index));
@@ -102,12 +110,16 @@ fn is_router(proto: &FilterProto) -> bool {
 }
 
 /// Returns `None` for a filter that is ignored.
-fn filter(proto: &FilterProto, extensions: &Extensions) -> Result<Option<HttpFilter>, Invalid> {
+fn filter(
+    proto: &FilterProto,
+    extensions: &Extensions,
+    side: Side,
+) -> Result<Option<HttpFilter>, Invalid> {
     let config = match &proto.config_type {
         Some(ConfigType::TypedConfig(any)) => {
             let config = ExtensionConfig::from_any(any).within("typed_config")?;
-            let parsed = FilterConfig::of_listener(&config, extensions).within("typed_config")?;
-            parsed.ok_or(config.type_name)
+            let parsed = FilterConfig::of_listener(&config, extensions, side);
+            parsed.within("typed_config")?.ok_or(config.type_name)
         }
         _ => Err("".into()),
     };

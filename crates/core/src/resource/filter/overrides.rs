@@ -8,6 +8,8 @@ use envoy_types::pb::google::protobuf::Any;
 use prost::Message;
 
 use super::config::{FAULT, FilterConfig, custom, fault};
+use super::rbac::{RBAC_PER_ROUTE, rbac_override};
+use super::session::{SESSION_PER_ROUTE, session_override};
 use crate::resource::Invalid;
 use crate::resource::convert::message;
 use crate::resource::extension::{ExtensionConfig, Extensions};
@@ -87,6 +89,19 @@ fn config_of(any: &Any, extensions: &Extensions) -> Result<Option<FilterOverride
     let config = ExtensionConfig::from_any(any)?;
     let found = match &*config.type_name {
         FAULT => Some(fault(&config)?),
+        SESSION_PER_ROUTE => {
+            let session = session_override(&config)?;
+            return Ok(Some(session.map_or(FilterOverride::Disabled, |session| {
+                FilterOverride::Config(FilterConfig::Session(Some(session)))
+            })));
+        }
+        // `RBACPerRoute.rbac`: without it, the filter does not run on the route.
+        RBAC_PER_ROUTE => {
+            let rbac = rbac_override(&config, extensions)?;
+            return Ok(Some(rbac.map_or(FilterOverride::Disabled, |rbac| {
+                FilterOverride::Config(FilterConfig::Rbac(rbac))
+            })));
+        }
         _ => custom(&config, extensions)?,
     };
     Ok(found.map(FilterOverride::Config))

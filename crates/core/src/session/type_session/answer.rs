@@ -34,7 +34,7 @@ use crate::{
 };
 
 impl TypeSession {
-    /// Applies the part of a request that answers a response.
+    /// Applies the part of a request that answers a response; returns whether it does.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
@@ -42,9 +42,9 @@ impl TypeSession {
         error: Option<&Status>,
         config: &Config,
         events: &mut VecDeque<Event>,
-    ) {
+    ) -> bool {
         if nonce.is_empty() {
-            return;
+            return false;
         }
         // xDS protocol, "ACK and NACK semantics": the nonce alone decides staleness (S-15), `error_detail` alone
         // decides whether it is a NACK (S-17, S-19).
@@ -54,7 +54,7 @@ impl TypeSession {
             if !nonce.is_some_and(|nonce| self.in_flight.is_answered(nonce)) {
                 events.push_back(Event::StaleNonce(self.context.resource_type.clone()));
             }
-            return;
+            return false;
         };
         // Envoy sends requests for assignments before or right after the ACK of clusters, so they are due soon.
         if self.in_flight.is_empty() {
@@ -64,6 +64,12 @@ impl TypeSession {
             None => self.ack(now, answered, config, events),
             Some(error) => events.push_back(self.nack(now, answered, &error.message, config)),
         }
+        true
+    }
+
+    /// The client answered a response with assignments.
+    pub(crate) fn note_assignments(&mut self, now: Instant, config: &Config) {
+        self.recent.note_assignments(now, now + config.follow_up);
     }
 
     fn ack(
@@ -299,8 +305,7 @@ impl TypeSession {
     ) {
         match &content {
             SentContent::Whole { step, extra, .. } if self.context.is_cluster() => {
-                let until = now + config.follow_up;
-                self.recent.note_accepted(step, extra, until);
+                self.recent.note_accepted(now, step, extra, config);
             }
             SentContent::Whole { .. } => {}
             SentContent::Names(items) => {

@@ -9,7 +9,7 @@ use oxds_types::ResourceType;
 
 use super::{
     TypeSession,
-    gate::{self, Peers},
+    gate::{self, OldCopies, Peers},
     in_flight::{Item, Items},
     plan::{Base, ResponsePlan},
 };
@@ -154,11 +154,10 @@ impl TypeSession {
         } else {
             0
         };
-        let (mut items, mut waits) = (Items::with_capacity(len), false);
+        let mut items = Items::with_capacity(len);
         let mut plan = |session: &mut Self, at: usize| -> Option<Arc<str>> {
             let name = Arc::clone(session.client.subscription().at(at)?.name());
             let planned = session.plan_name(now, at, current.get(&name), peers, &mut items);
-            waits |= planned == Planned::Waits;
             (planned != Planned::Done).then_some(name)
         };
         if is_all {
@@ -172,8 +171,7 @@ impl TypeSession {
         }
         // The set is reused, so that a client of one name costs no allocation per update.
         self.pending.names = due;
-        self.gate
-            .note_waiting(now, &self.context, waits, peers.head);
+        let waits = self.gate.decide(now, &self.context, peers.head);
         (items, waits)
     }
 
@@ -206,7 +204,11 @@ impl TypeSession {
             Verdict::Send(resource) => {
                 // xDS protocol, "Eventual consistency considerations": routes are not warmed, so their clusters come
                 // first (S-51).
-                if self.gate.lacks_dependency(resource, peers) {
+                let copies = OldCopies {
+                    client: &self.client,
+                    is_fresh: self.resumed.fresh,
+                };
+                if self.gate.lacks_dependency(resource, copies, peers) {
                     return Planned::Waits;
                 }
                 items.push(Item::Resource(Arc::clone(resource)));

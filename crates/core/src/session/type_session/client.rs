@@ -276,6 +276,12 @@ impl ClientState {
         !has
     }
 
+    /// Whether the client subscribed to a name of which it accepted no version.
+    pub(crate) fn lacks_any(&self) -> bool {
+        let mut names = self.subscription.iter();
+        names.any(|named| named.acked().is_none())
+    }
+
     /// Whether the client accepted the state at `revision`; by name, changes up to `seen` were looked at.
     pub(crate) fn is_at(&self, revision: Revision, seen: Revision) -> bool {
         let Some(cursor) = &self.cursor else {

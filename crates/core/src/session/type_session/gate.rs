@@ -15,8 +15,12 @@
 //! Both holds end after [`Config::hold`](crate::session::Config::hold) and are then reported (S-53). If a resource
 //! has a TTL, updates wait for a quarter of it at most, so that heartbeats arrive in time (S-49). A type without a
 //! subscription delays nothing (S-55). A client that subscribes by name decides its own order, as gRPC does.
+//!
+//! Two dependencies of a route are one level deeper: the assignment and the secrets of its cluster, without which the
+//! client does not use the cluster. A secret holds the route even if it does not exist; such holds have a timer of
+//! their own, so that its end releases nothing else.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use oxds_types::{Reference, ResourceType, reference::may_refer};
 
@@ -25,10 +29,10 @@ use super::{
     context::TypeContext,
     cursor::Step,
     hold_timer::HoldTimer,
-    in_flight::Item,
+    recent::RecentClusters,
 };
 use crate::{
-    snapshot::{Resource, ResourceChange, Snapshot, TypeSnapshot},
+    snapshot::{Resource, Snapshot, TypeSnapshot},
     status::WaitsFor,
     time::Instant,
 };
@@ -49,8 +53,10 @@ pub(crate) trait PeerType {
     /// Whether the client learned about this cluster so recently that it may still subscribe to its assignment, or
     /// will learn about it.
     fn is_news(&self, cluster: &Arc<Resource>) -> bool;
-    /// Whether the client unsubscribes from an assignment before it learns that this cluster needs it.
-    fn unsubscribes_before(&self, cluster: &Arc<Resource>, assignment: &str) -> bool;
+    /// Whether the client unsubscribes from an assignment or a secret before it learns that this cluster needs it.
+    fn unsubscribes_before(&self, cluster: &Arc<Resource>, needed: &Reference) -> bool;
+    /// Whether the client accepted assignments of new clusters so recently that it may still subscribe to their secrets.
+    fn may_ask_for_secrets(&self) -> bool;
 
     /// Served resources of another type, in the API version of this one.
     fn served<'a>(&self, resource_type: &ResourceType, snapshot: &'a Snapshot) -> &'a TypeSnapshot {
@@ -75,6 +81,7 @@ pub(crate) trait PeerType {
         WaitsFor {
             resource_type: self.context().resource_type.clone(),
             name: name.cloned(),
+            missing: false,
         }
     }
 }
@@ -161,32 +168,56 @@ impl<'a, T: PeerType> Peers<'a, T> {
     /// Whether all earlier types are settled, so that no dependency can be missing.
     fn are_settled(&self) -> bool {
         let mut before = self.before.iter();
-        before.all(|peer| peer.is_settled(peer.head(self.snapshot)))
+        before.all(|peer| {
+            let is_secret = peer.context().resource_type == ResourceType::SECRET;
+            peer.is_settled(peer.head(self.snapshot)) && !(is_secret && peer.client().lacks_any())
+        })
     }
 
-    /// A dependency of `resource` that the client does not have yet but will.
-    pub(crate) fn lacking(&self, resource: &Resource) -> Option<WaitsFor> {
-        let needed = |reference: &Reference| WaitsFor {
-            resource_type: reference.resource_type.clone(),
-            name: Some(Arc::clone(&reference.name)),
-        };
-        resource.references().iter().find_map(|reference| {
+    /// Dependencies of `update` that the client does not have yet. `before`: the copy that the update replaces.
+    pub(crate) fn lacking(&self, update: &Resource, before: &OldCopy<'_>) -> Lacking {
+        let mut lacking = Lacking::default();
+        for reference in update.references() {
             // S-55: a type or name without a subscription delays nothing. A client that subscribes by name decides
             // its own order.
-            let peer = self.earlier(&reference.resource_type)?;
-            if !peer.client().covers(&reference.name) {
-                return None;
-            }
+            let peer = self.earlier(&reference.resource_type);
+            let Some(peer) = peer.filter(|peer| peer.client().covers(&reference.name)) else {
+                continue;
+            };
             let head = peer.head(self.snapshot);
-            let dependency = head.collection().get(&reference.name)?;
+            let Some(dependency) = head.collection().get(&reference.name) else {
+                continue;
+            };
+            // The client uses it already, so that a hold would keep nothing from it.
+            let is_used = || match before {
+                OldCopy::Accepted(copy) => copy.references().contains(reference),
+                OldCopy::None | OldCopy::Unknown => false,
+            };
+            let is_secret = reference.resource_type == ResourceType::SECRET;
             // xDS protocol, "Eventual consistency considerations": a route arrives after its clusters (S-51).
-            if peer.lacks(&reference.name) {
-                return Some(needed(reference));
+            if peer.lacks(&reference.name) && !(is_secret && is_used()) {
+                lacking.add(reference, true);
+                continue;
             }
-            let mut next = dependency.references().iter();
-            next.find(|next| self.lacks_next(peer, dependency, next))
-                .map(needed)
-        })
+            for next in dependency.references() {
+                if next.resource_type == ResourceType::SECRET {
+                    if self.lacks_secret(peer, dependency, next) && !is_used() {
+                        let served = peer.served(&next.resource_type, self.snapshot);
+                        let exists = served.collection().get(&next.name).is_some();
+                        // A first route leads away from nothing: without it, the client would have no route at all.
+                        if exists || !matches!(before, OldCopy::None) {
+                            lacking.add(next, exists);
+                        }
+                    }
+                } else if self.lacks_next(peer, dependency, next) {
+                    lacking.add(next, true);
+                }
+            }
+            if lacking.is_full() {
+                break;
+            }
+        }
+        lacking
     }
 
     /// The same one level deeper: the assignment of a cluster that a route refers to. Without it the cluster does not
@@ -196,38 +227,168 @@ impl<'a, T: PeerType> Peers<'a, T> {
         if served.collection().get(&next.name).is_none() {
             return false;
         }
-        let subscribed = |further: &&T| {
-            further.client().covers(&next.name) && !peer.unsubscribes_before(needed, &next.name)
-        };
-        match self.earlier(&next.resource_type).filter(subscribed) {
+        match self.subscribed(peer, needed, next) {
             Some(further) => further.lacks(&next.name),
             // Not subscribed. The client subscribes after it learns about the cluster.
             None => next.resource_type == ResourceType::ENDPOINT && peer.is_news(needed),
         }
+    }
+
+    /// The same for a secret of that cluster, whether it exists or not. Envoy subscribes to it after it has the
+    /// assignment.
+    fn lacks_secret(&self, peer: &T, needed: &Arc<Resource>, secret: &Reference) -> bool {
+        match self.subscribed(peer, needed, secret) {
+            Some(further) => further.lacks(&secret.name),
+            None => peer.is_news(needed) || peer.may_ask_for_secrets(),
+        }
+    }
+
+    /// The earlier type with this resource, if the client subscribed to the resource and does not unsubscribe before
+    /// it learns that `needed` refers to it.
+    fn subscribed(&self, peer: &T, needed: &Arc<Resource>, next: &Reference) -> Option<&'a T> {
+        self.earlier(&next.resource_type).filter(|further| {
+            further.client().covers(&next.name) && !peer.unsubscribes_before(needed, next)
+        })
+    }
+}
+
+/// Copy of a resource at the client before an update.
+#[derive(Debug)]
+pub(crate) enum OldCopy<'a> {
+    Accepted(&'a Arc<Resource>),
+    None,
+    /// Perhaps one from an earlier stream.
+    Unknown,
+}
+
+/// Copies of a type at the client before an update.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OldCopies<'a> {
+    pub(crate) client: &'a ClientState,
+    /// Whether the client accepted nothing of the type on earlier streams.
+    pub(crate) is_fresh: bool,
+}
+
+impl<'a> OldCopies<'a> {
+    pub(crate) fn of(self, name: &str) -> OldCopy<'a> {
+        match self.client.accepted(name) {
+            Some(copy) => OldCopy::Accepted(copy),
+            None if self.is_fresh => OldCopy::None,
+            None => OldCopy::Unknown,
+        }
+    }
+}
+
+/// Dependencies that a client does not have: one that is served, and one that does not exist.
+#[derive(Debug, Default)]
+pub(crate) struct Lacking {
+    served: Option<WaitsFor>,
+    missing: Option<WaitsFor>,
+}
+
+impl Lacking {
+    fn add(&mut self, reference: &Reference, is_served: bool) {
+        let place = match is_served {
+            true => &mut self.served,
+            false => &mut self.missing,
+        };
+        place.get_or_insert_with(|| WaitsFor {
+            resource_type: reference.resource_type.clone(),
+            name: Some(Arc::clone(&reference.name)),
+            missing: !is_served,
+        });
+    }
+
+    fn is_full(&self) -> bool {
+        self.served.is_some() && self.missing.is_some()
+    }
+
+    /// One of them, which is served if there is such a one.
+    pub(crate) fn first(self) -> Option<WaitsFor> {
+        self.served.or(self.missing)
+    }
+}
+
+/// Hold of updates for one reason: they lack dependencies that are served, or secrets that do not exist.
+#[derive(Debug, Default)]
+struct UpdateHold {
+    /// Present while updates wait.
+    timer: Option<HoldTimer>,
+    /// An update that waits, and the dependency that it waits for.
+    cause: Option<(Arc<str>, WaitsFor)>,
+    /// Whether an update was found that waits, since the last decision.
+    found: bool,
+}
+
+impl UpdateHold {
+    fn is_expired(&self) -> bool {
+        self.timer.is_some_and(|timer| timer.expired)
+    }
+
+    /// Records the dependency that an update lacks; returns whether the update has to wait for it.
+    fn note(&mut self, update: &Resource, lacks: Option<WaitsFor>) -> bool {
+        // S-53: the hold is bounded in time, so that a client that never answers is not starved.
+        let Some(lacks) = lacks.filter(|_| !self.is_expired()) else {
+            return false;
+        };
+        if !self.found {
+            self.cause = Some((Arc::clone(update.name()), lacks));
+        }
+        self.found = true;
+        true
+    }
+
+    /// Starts the timer if updates wait, and stops it otherwise; but if they wait for another reason, an expired timer
+    /// stays expired until they are sent.
+    fn decide(&mut self, start: HoldTimer, any_waits: bool) {
+        let found = std::mem::take(&mut self.found);
+        let keeps = found || any_waits && self.is_expired();
+        self.timer = keeps.then(|| self.timer.unwrap_or(start));
+        if !keeps {
+            self.cause = None;
+        }
+    }
+
+    /// Updates the timer; returns the cause if it expired now.
+    fn expire(&mut self, now: Instant, hold: Duration) -> Option<(Arc<str>, WaitsFor)> {
+        let expires = self.timer.as_mut()?.expire(now, hold);
+        self.cause.take_if(|_| expires)
     }
 }
 
 /// Holds of one type. Removals are held in [`ClientState`], as the client still has those resources.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    /// Present while updates wait for their dependencies.
-    blocked: Option<HoldTimer>,
+    /// Updates that lack dependencies which the client will get.
+    served: UpdateHold,
+    /// Updates that lack secrets which do not exist.
+    missing: UpdateHold,
 }
 
 impl Gate {
     /// Timer of updates that wait for their dependencies, unless it expired.
     pub(crate) fn blocked(&self) -> Option<HoldTimer> {
-        self.blocked.filter(|timer| !timer.expired)
+        let mut timers = self.holds().filter_map(|hold| hold.timer);
+        timers.find(|timer| !timer.expired)
     }
 
-    pub(crate) fn deadline(&self, hold: Duration) -> Option<Instant> {
-        self.blocked?.deadline(hold)
+    fn holds(&self) -> impl Iterator<Item = &UpdateHold> {
+        [&self.served, &self.missing].into_iter()
     }
 
-    /// Updates the timer of waiting updates; returns whether it expired now.
-    pub(crate) fn expire(&mut self, now: Instant, hold: Duration) -> bool {
-        let mut blocked = self.blocked.iter_mut();
-        blocked.any(|timer| timer.expire(now, hold))
+    pub(crate) fn deadlines(&self, hold: Duration) -> impl Iterator<Item = Instant> {
+        let timers = self.holds().filter_map(|hold| hold.timer);
+        timers.filter_map(move |timer| timer.deadline(hold))
+    }
+
+    /// Updates the timers of waiting updates; returns the causes of those that expired now.
+    pub(crate) fn expire(
+        &mut self,
+        now: Instant,
+        hold: Duration,
+    ) -> impl Iterator<Item = (Arc<str>, WaitsFor)> {
+        let holds = [&mut self.served, &mut self.missing].into_iter();
+        holds.filter_map(move |one| one.expire(now, hold))
     }
 
     /// Whether one of these updates has to wait for a dependency. Starts or stops the hold timer.
@@ -235,38 +396,50 @@ impl Gate {
         &mut self,
         now: Instant,
         context: &TypeContext,
-        mut updates: impl Iterator<Item = &'a Arc<Resource>>,
+        copies: OldCopies<'_>,
+        updates: impl Iterator<Item = &'a Arc<Resource>>,
         peers: &Peers<'_, T>,
     ) -> bool {
-        let waits = !peers.are_settled() && updates.any(|one| self.lacks_dependency(one, peers));
-        self.note_waiting(now, context, waits, peers.head);
-        waits
+        let mut updates = updates.peekable();
+        let may_wait = updates.peek().is_some() && !peers.are_settled();
+        for update in updates.filter(|_| may_wait) {
+            self.lacks_dependency(update, copies, peers);
+            if self.holds().all(|hold| hold.found) {
+                break;
+            }
+        }
+        self.decide(now, context, peers.head)
     }
 
-    /// Whether this update waits for a dependency, and the hold time is not over.
+    /// Whether this update waits for a dependency, and the hold time is not over. [`decide`](Self::decide) follows.
     pub(crate) fn lacks_dependency<T: PeerType>(
-        &self,
+        &mut self,
         update: &Resource,
+        copies: OldCopies<'_>,
         peers: &Peers<'_, T>,
     ) -> bool {
-        // S-53: the hold is bounded in time, so that a client that never answers is not starved.
-        !self.blocked.is_some_and(|timer| timer.expired) && peers.lacking(update).is_some()
+        let Lacking { served, missing } = peers.lacking(update, &copies.of(update.name()));
+        let waits = self.served.note(update, served);
+        self.missing.note(update, missing) || waits
     }
 
-    /// Starts the hold timer when updates begin to wait, and stops it when none of them waits.
-    pub(crate) fn note_waiting(
+    /// Starts the hold timers when updates begin to wait, and stops them when none of them waits. Returns whether one
+    /// does.
+    pub(crate) fn decide(
         &mut self,
         now: Instant,
         context: &TypeContext,
-        waits: bool,
         head: &TypeSnapshot,
-    ) {
+    ) -> bool {
+        let waits = self.holds().any(|hold| hold.found);
         // S-49: the client may have a copy from an earlier stream, and half of its TTL may be over.
         let shortest = head.collection().ttls().next();
         let shortest = shortest.filter(|_| context.form.ttl);
         let at_most = shortest.map_or(Duration::MAX, |ttl| ttl / 4);
         let timer = HoldTimer::start(now).at_most(at_most);
-        self.blocked = waits.then(|| self.blocked.unwrap_or(timer));
+        self.served.decide(timer, waits);
+        self.missing.decide(timer, waits);
+        waits
     }
 }
 
@@ -285,20 +458,43 @@ pub(crate) fn removal_waits<T: PeerType>(
         let itself = || peers.unsubscribes_itself(resource_type, held);
         return !held.timer.expired && (has_user() || itself());
     }
+    let by_name = || !client.is_wildcard() && peers.has_user_by_name(resource_type, name);
+    has_user() && hold_removal(now, resource, by_name(), client)
+}
+
+/// Starts the hold of a removal. Returns false if the client does not have the resource.
+fn hold_removal(
+    now: Instant,
+    resource: &Arc<Resource>,
+    by_name: bool,
+    client: &mut ClientState,
+) -> bool {
     // After a NACK the client does not have the content that was sent, but may have what was there before.
-    let has = match client.nacked().get(name) {
+    let has = match client.nacked().get(resource.name()) {
         Some(nacked) => nacked.in_use.resource(),
         None => Some(resource),
     };
-    let Some(resource) = has.filter(|_| has_user()).cloned() else {
+    let Some(resource) = has.cloned() else {
         return false;
     };
     client.hold(HeldRemoval {
         resource,
-        by_name: !client.is_wildcard() && peers.has_user_by_name(resource_type, name),
+        by_name,
         timer: HoldTimer::start(now),
     });
     true
+}
+
+/// Names of the type's own resources to which its held ones refer: the clusters of held aggregate clusters.
+fn used_by_held(
+    resource_type: &ResourceType,
+    client: &ClientState,
+    is_kept: impl Fn(&str) -> bool,
+) -> BTreeSet<Arc<str>> {
+    let kept = client.held().iter().filter(|(name, _)| is_kept(name));
+    let references = kept.flat_map(|(_, held)| held.resource.references());
+    let own = references.filter(|reference| reference.resource_type == *resource_type);
+    own.map(|reference| Arc::clone(&reference.name)).collect()
 }
 
 /// Holds the removals of a step that are still in use. Returns copies that were held and come back with the step.
@@ -310,17 +506,32 @@ pub(crate) fn hold_removals<T: PeerType>(
     peers: &Peers<'_, T>,
 ) -> Vec<Arc<Resource>> {
     let mut replaced = Vec::new();
+    let refers_to_itself = may_refer(&context.resource_type, &context.resource_type);
+    let mut removed = Vec::new();
     for change in step.changes() {
         match (&change.old, &change.new) {
             (Some(old), None) if removal_waits(now, old, context, client, peers) => {}
             // A resource that came back: the client replaces the held copy, and uses it if it NACKs the new content.
-            (_, new) => {
-                let held = client.release(&change.name).filter(|_| new.is_some());
+            (old, new) => {
+                let held = client.release(&change.name);
+                let is_removed = new.is_none() && held.is_none() && refers_to_itself;
+                removed.extend(old.as_ref().filter(|_| is_removed));
+                let held = held.filter(|_| new.is_some());
                 replaced.extend(held.map(|held| held.resource));
             }
         }
     }
-    replaced
+    // S-52: a cluster waits with the aggregate that leads to it, which waits for its route. Aggregates may be nested.
+    loop {
+        let used = used_by_held(&context.resource_type, client, |_| true);
+        let before = removed.len();
+        removed.retain(|resource| {
+            !used.contains(resource.name()) || !hold_removal(now, resource, false, client)
+        });
+        if used.is_empty() || removed.len() == before {
+            return replaced;
+        }
+    }
 }
 
 /// Ends the holds of removals without a user, and those whose time is over. A resource that came back stays held
@@ -337,98 +548,21 @@ pub(crate) fn release_removals<T: PeerType>(
         is_gone && (held.timer.expired || !has_user(name))
     };
     let released = client.held().iter().filter(may_go);
-    let released: Vec<Arc<str>> = released.map(|(name, _)| Arc::clone(name)).collect();
+    let mut released: Vec<Arc<str>> = released.map(|(name, _)| Arc::clone(name)).collect();
+    // S-52: a cluster stays as long as a held aggregate leads to it.
+    while may_refer(&context.resource_type, &context.resource_type) && !released.is_empty() {
+        let is_kept = |name: &str| released.binary_search_by(|one| (**one).cmp(name)).is_err();
+        let used = used_by_held(&context.resource_type, client, is_kept);
+        let expired = |name: &str| client.held().get(name).is_some_and(|one| one.timer.expired);
+        let before = released.len();
+        released.retain(|name| !used.contains(name) || expired(name));
+        if released.len() == before {
+            break;
+        }
+    }
     for name in &released {
         let held = client.release(name);
         recent.note_dropped(held.iter().flat_map(|held| held.resource.references()));
     }
     released
-}
-
-/// Clusters that were sent so recently that the client's next request for assignments may not reflect them yet.
-///
-/// A client requests the assignments of the clusters that it has. Between learning about a cluster and sending that
-/// request, it may still subscribe to an assignment that the cluster needs, or unsubscribe from one (and drop its
-/// copy) that no cluster needs any more.
-#[derive(Debug, Default)]
-pub(crate) struct RecentClusters {
-    /// Clusters that the client accepted.
-    accepted: BTreeMap<Arc<str>, Instant>,
-    /// The client accepted all clusters, on a new stream or before it: which of them are new to it is not known.
-    /// Without an end until it has answered.
-    all_accepted: Option<Option<Instant>>,
-    /// Assignments that a removed or changed cluster needed; without an end until the client has answered.
-    dropped: BTreeMap<Arc<str>, Option<Instant>>,
-}
-
-impl RecentClusters {
-    /// A step with cluster changes is sent.
-    pub(crate) fn note_sent(&mut self, step: &Step) {
-        let changes = step.changes().iter();
-        self.note_dropped(changes.flat_map(ResourceChange::needs_no_more));
-    }
-
-    /// The removal of a cluster that needed these is sent.
-    pub(crate) fn note_dropped<'a>(&mut self, needed: impl Iterator<Item = &'a Reference>) {
-        let assignments = needed.filter(|needed| needed.resource_type == ResourceType::ENDPOINT);
-        self.dropped
-            .extend(assignments.map(|needed| (Arc::clone(&needed.name), None)));
-    }
-
-    /// The client returned with clusters of an earlier stream, and may be about to subscribe to their assignments.
-    pub(crate) fn note_returned(&mut self) {
-        self.all_accepted = Some(None);
-    }
-
-    /// The client answered all responses.
-    pub(crate) fn note_answered(&mut self, until: Instant) {
-        for end in self.dropped.values_mut().chain(&mut self.all_accepted) {
-            end.get_or_insert(until);
-        }
-    }
-
-    /// The client accepted a step and further items.
-    pub(crate) fn note_accepted(&mut self, step: &Step, extra: &[Item], until: Instant) {
-        if matches!(step, Step::Everything) {
-            self.all_accepted = Some(Some(until));
-        }
-        let new = step.changes().iter().filter(|change| change.needs_more());
-        let new = new.map(|change| &change.name);
-        let extra = extra.iter().filter_map(Item::resource);
-        let names = new.chain(extra.map(|resource| resource.name()));
-        self.accepted
-            .extend(names.map(|name| (Arc::clone(name), until)));
-    }
-
-    /// Whether the client accepted this cluster recently, or all clusters.
-    pub(crate) fn has_accepted(&self, cluster: &str) -> bool {
-        self.all_accepted.is_some() || self.accepted.contains_key(cluster)
-    }
-
-    /// Whether the client may be about to unsubscribe from this assignment.
-    pub(crate) fn may_drop(&self, assignment: &str) -> bool {
-        self.all_accepted.is_some() || self.dropped.contains_key(assignment)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0 && self.all_accepted.is_none()
-    }
-
-    /// Names that it keeps.
-    pub(crate) fn len(&self) -> usize {
-        self.accepted.len() + self.dropped.len()
-    }
-
-    pub(crate) fn expire(&mut self, now: Instant) {
-        self.accepted.retain(|_, until| *until > now);
-        let is_open = |until: &Option<Instant>| until.is_none_or(|until| until > now);
-        self.all_accepted = self.all_accepted.filter(is_open);
-        self.dropped.retain(|_, until| is_open(until));
-    }
-
-    pub(crate) fn deadlines(&self) -> impl Iterator<Item = Instant> {
-        let accepted = self.accepted.values().copied();
-        let others = self.dropped.values().chain(&self.all_accepted);
-        accepted.chain(others.copied().flatten())
-    }
 }

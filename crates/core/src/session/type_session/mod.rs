@@ -27,11 +27,13 @@ mod encode;
 mod gate;
 mod globs;
 mod heartbeat;
+mod held_back;
 mod hold_timer;
 mod hosts;
 mod in_flight;
 mod pending;
 mod plan;
+mod recent;
 mod respond;
 mod resumed;
 
@@ -41,19 +43,19 @@ use std::{
     time::Duration,
 };
 
-use oxds_types::ResourceType;
+use oxds_types::{Reference, ResourceType};
 
 use self::{
     client::ClientState,
     cursor::Step,
     denied::DeniedNames,
-    gate::{Gate, RecentClusters},
+    gate::Gate,
     globs::GlobSubscriptions,
     heartbeat::Heartbeats,
-    hold_timer::HoldTimer,
     hosts::HostRequests,
     in_flight::{AnswerRecord, InFlight, SentContent},
     pending::Pending,
+    recent::RecentClusters,
     resumed::Resumed,
 };
 pub(super) use self::{
@@ -63,8 +65,8 @@ pub(super) use self::{
     respond::Draft,
 };
 use super::{
-    Config, Event, HeldBack, HeldChange, Isolating, NackedResource, OverdueChange,
-    ResourceErrorDetail, ResourceStatus, TypeStatus, WaitsFor, request::RequestedNames,
+    Config, Event, Isolating, NackedResource, OverdueChange, ResourceErrorDetail, ResourceStatus,
+    TypeStatus, request::RequestedNames,
 };
 use crate::{
     snapshot::{Resource, TypeSnapshot},
@@ -295,12 +297,12 @@ impl TypeSession {
                 report(removal(name));
             }
         }
-        if self.gate.expire(now, config.hold) {
-            report(OverdueChange::Update);
+        for (name, waits_for) in self.gate.expire(now, config.hold) {
+            report(OverdueChange::Update { name, waits_for });
         }
         let (first_answer, removals) = self.resumed.expire(now, config);
         if first_answer {
-            report(OverdueChange::Update);
+            report(OverdueChange::Answer);
         }
         removals.for_each(|name| report(removal(name)));
         self.recent.expire(now);
@@ -311,7 +313,7 @@ impl TypeSession {
     pub(super) fn deadline(&self, config: &Config) -> Option<Instant> {
         let held = self.client.held().values();
         let held = held.filter_map(|held| held.timer.deadline(config.hold));
-        let holds = held.chain(self.gate.deadline(config.hold));
+        let holds = held.chain(self.gate.deadlines(config.hold));
         let holds = holds.chain(self.resumed.deadlines(config));
         let others = self.recent.deadlines().chain(self.heartbeats.deadlines());
         holds.chain(others).min()
@@ -448,67 +450,6 @@ impl TypeSession {
     }
 }
 
-// Changes that make-before-break holds back (S-53).
-impl TypeSession {
-    /// Changes that are held back. The cause of each is found when it is asked for.
-    pub(super) fn held_back<'a>(
-        &'a self,
-        peers: Peers<'a, Self>,
-    ) -> impl Iterator<Item = HeldBack> + use<'a> {
-        let of = |change, name, waits_for, timer: HoldTimer| HeldBack {
-            change,
-            name,
-            waits_for,
-            since: timer.since,
-        };
-        let held = self.client.held().iter();
-        let held = held.filter(|(_, held)| !held.timer.expired);
-        let held = held.map(move |(name, held)| {
-            let by_client = || peers.unsubscribes_itself(self.resource_type(), held);
-            let user = peers.user(self.resource_type(), name);
-            let user = user.or_else(|| by_client().then(|| self.waits_for(Some(name))));
-            of(
-                HeldChange::Removal,
-                Some(Arc::clone(name)),
-                user,
-                held.timer,
-            )
-        });
-        let resumed = self.resumed.removals().into_iter();
-        let resumed = resumed.flat_map(move |(names, timer)| {
-            names.iter().map(move |name| {
-                let user = peers.user(self.resource_type(), name);
-                of(HeldChange::Removal, Some(Arc::clone(name)), user, timer)
-            })
-        });
-        let answer = self.resumed.first_answer().map(|timer| {
-            let user = peers.unanswered_user();
-            of(HeldChange::Answer, None, user, timer)
-        });
-        let update = self.gate.blocked().map(|timer| {
-            let (name, needed) = self.first_lacking(&peers).unzip();
-            of(HeldChange::Update, name, needed, timer)
-        });
-        answer.into_iter().chain(update).chain(held).chain(resumed)
-    }
-
-    /// One of the updates that are to be sent next and wait, and the dependency that it waits for.
-    fn first_lacking(&self, peers: &Peers<'_, Self>) -> Option<(Arc<str>, WaitsFor)> {
-        let current = peers.head.collection();
-        let lacking = |update: &Arc<Resource>| {
-            let needed = peers.lacking(update)?;
-            Some((Arc::clone(update.name()), needed))
-        };
-        if let Some(cursor) = self.client.cursor() {
-            return cursor.step(peers.head).updates(current).find_map(lacking);
-        }
-        let all = self.pending.all_names.then(|| self.subscription().iter());
-        let all = all.into_iter().flatten().map(SubscribedName::name);
-        let mut due = all.chain(&self.pending.names);
-        due.find_map(|name| lacking(current.get(name)?))
-    }
-}
-
 impl PeerType for TypeSession {
     fn context(&self) -> &TypeContext {
         &self.context
@@ -567,15 +508,18 @@ impl PeerType for TypeSession {
         self.will_learn_of(cluster) || self.recent.has_accepted(cluster.name())
     }
 
-    fn unsubscribes_before(&self, cluster: &Arc<Resource>, assignment: &str) -> bool {
-        // A response with everything, in flight on a new stream, may remove the other cluster that needs the
-        // assignment.
+    fn unsubscribes_before(&self, cluster: &Arc<Resource>, needed: &Reference) -> bool {
+        // A response with everything, in flight on a new stream, may remove the other cluster that needs it.
         let is_everything = |response: &SentResponse| match &response.content {
             SentContent::Whole { step, .. } => matches!(step, Step::Everything),
             SentContent::Names(_) => false,
         };
-        let may_drop = self.recent.may_drop(assignment) || self.in_flight.iter().any(is_everything);
+        let may_drop = self.recent.may_drop(needed) || self.in_flight.iter().any(is_everything);
         may_drop && self.will_learn_of(cluster)
+    }
+
+    fn may_ask_for_secrets(&self) -> bool {
+        self.recent.may_ask_for_secrets()
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     TypeSession,
     cursor::{Cursor, Step},
     encode,
-    gate::{self, Peers},
+    gate::{self, OldCopies, Peers},
     in_flight::{Item, Items, KeptCopies, SentContent},
     plan::{Base, ResponsePlan},
 };
@@ -111,7 +111,11 @@ impl TypeSession {
         }
         let (context, client) = (&self.context, &mut self.client);
         let updates = step.updates(to);
-        if self.gate.updates_wait(now, context, updates, peers) {
+        let copies = OldCopies {
+            client,
+            is_fresh: self.resumed.fresh,
+        };
+        if self.gate.updates_wait(now, context, copies, updates, peers) {
             return None;
         }
         // xDS protocol, "Eventual consistency considerations": make before break. Removals wait for their users

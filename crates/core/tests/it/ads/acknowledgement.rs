@@ -58,7 +58,11 @@ fn c68_nack_has_every_reason_and_version_before() {
     );
     let detail = nack.error_detail.unwrap();
     assert_eq!(detail.code, 3, "INVALID_ARGUMENT");
-    for part in ["a: type: ", "c: type: ", "only EDS and LOGICAL_DNS are"] {
+    for part in [
+        "a: type: ",
+        "c: type: ",
+        "only EDS, LOGICAL_DNS and aggregates are",
+    ] {
         assert!(
             detail.message.contains(part),
             "{part:?} in {:?}",

@@ -12,6 +12,7 @@ mod fallback;
 mod faults;
 mod reported;
 mod returning;
+mod senders;
 mod servers;
 mod sources;
 mod streams;

@@ -9,4 +9,5 @@ mod outlier;
 pub(crate) mod policy;
 mod priorities;
 mod retry;
+mod session;
 mod virtual_host;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use oxds_core::lb::{
-    EjectionReason, FailurePercentage, OutlierConfig, OutlierDetector, SuccessRate,
+    EjectionReason, FailurePercentage, OutlierConfig, OutlierDecisions, OutlierDetector,
+    SuccessRate,
 };
 use oxds_core::time::Instant;
 
@@ -132,6 +133,35 @@ fn c252_maximum_share_limits_ejections_but_allows_one() {
     (1..=4).for_each(|port| calls(&half, port, 0, 10));
     assert!(tick(&mut half, 10));
     assert_eq!(ejected(&half, 4).len(), 2);
+}
+
+#[test]
+fn c260_decisions_about_outliers_are_counted() {
+    let decisions = |ejected, not_enforced, above_maximum| OutlierDecisions {
+        ejected,
+        not_enforced,
+        above_maximum,
+    };
+    // given four outliers, of which half may be ejected, and a good endpoint
+    let mut all = detector(&by_failures(), 5);
+    (1..=4).for_each(|port| calls(&all, port, 0, 10));
+    calls(&all, 5, 10, 0);
+    tick(&mut all, 10);
+    let counts = all.take_counts();
+    assert_eq!(counts.failure_percentage, decisions(3, 0, 1));
+    assert_eq!(counts.success_rate, OutlierDecisions::default());
+    // and they are taken once, and those that are ejected do not count again
+    (1..=4).for_each(|port| calls(&all, port, 0, 10));
+    tick(&mut all, 20);
+    assert_eq!(all.take_counts().failure_percentage, decisions(0, 0, 1));
+    // given the other algorithm, and a chance of ejection that is missed
+    let mut config = by_success_rate();
+    config.success_rate.as_mut().unwrap().enforcement_percentage = 50;
+    let mut rates = detector(&config, 10);
+    (1..=9).for_each(|port| calls(&rates, port, 100, 0));
+    calls(&rates, 10, 50, 50);
+    rates.handle_timeout(at(10), || u64::MAX);
+    assert_eq!(rates.take_counts().success_rate, decisions(0, 1, 0));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::session::{Config, Event, HeldChange, OverdueChange};
+use oxds_core::session::{Config, Event, HeldChange, OverdueChange, WaitsFor};
 
 use super::{CDS, EDS, RDS, also_ask, envoys, held, replace, shop};
 use crate::support::Edit;
@@ -57,7 +57,14 @@ fn s53_held_update_is_sent_after_the_hold_timer() {
         assert_eq!(route.resources, ["main=2"]);
         let held = Event::HeldTooLong {
             resource_type: RDS,
-            held: OverdueChange::Update,
+            held: OverdueChange::Update {
+                name: "main".into(),
+                waits_for: WaitsFor {
+                    resource_type: CDS,
+                    name: Some("Y".into()),
+                    missing: false,
+                },
+            },
         };
         assert!(stream.events().contains(&held));
         world = shop();

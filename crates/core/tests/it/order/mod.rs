@@ -4,6 +4,7 @@ mod additions;
 mod bounds;
 mod removals;
 mod returning;
+mod secrets;
 mod warming;
 
 use std::time::Duration;
@@ -20,6 +21,7 @@ const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 const LDS: ResourceType = ResourceType::LISTENER;
 const RDS: ResourceType = ResourceType::ROUTE;
+const SDS: ResourceType = ResourceType::SECRET;
 
 /// Returns a world with a listener, its route, one cluster and its assignment.
 fn shop() -> World {
@@ -91,8 +93,10 @@ fn held(stream: &Stream, world: &World, resource_type: &ResourceType) -> Vec<Str
         let waits_for = match held.waits_for {
             Some(WaitsFor {
                 resource_type,
-                name,
-            }) => format!("{resource_type} {}", name.as_deref().unwrap_or("all")),
+                name: None,
+                ..
+            }) => format!("{resource_type} all"),
+            Some(waits_for) => waits_for.to_string(),
             None => "nothing".to_owned(),
         };
         format!("{} of {name} for {waits_for}", held.change.as_str())

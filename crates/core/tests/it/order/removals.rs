@@ -5,7 +5,7 @@ use std::time::Duration;
 use oxds_core::session::Event;
 
 use super::{CDS, EDS, RDS, also_ask, envoys, replace, shop};
-use crate::support::{Edit, Stream};
+use crate::support::{Edit, Stream, World};
 
 #[test]
 fn s52_cluster_is_removed_after_its_route_is_acked() {
@@ -63,6 +63,53 @@ fn a2_s52_removal_is_held_after_a_nack() {
             let keeps = stream.is_sotw() && reply.resources.contains(&"X=1".to_owned());
             let removes = reply.removed.contains(&"X".to_owned()) || stream.is_sotw() && !keeps;
             assert!(reply.resource_type() != "cds" || !removes, "{reply:?}");
+        }
+    }
+}
+
+/// Given a route to an aggregate of aggregates, when another cluster replaces all of them, then they stay until the route is ACKed.
+#[test]
+fn s52_clusters_of_an_aggregate_are_removed_with_it() {
+    let mut world = shop();
+    world.apply(
+        Edit::default()
+            .with(&RDS, "main=1b", &[(CDS, "both")])
+            .with(&CDS, "both=1", &[(CDS, "all")])
+            .with(&CDS, "all=1", &[(CDS, "X")])
+            .with(&CDS, "idle=1", &[(CDS, "spare")])
+            .with(&CDS, "spare=1", &[]),
+    );
+    for (is_delta, mut stream) in [false, true].into_iter().zip(envoys(&world)) {
+        let mut world = World {
+            snapshot: world.snapshot.clone(),
+        };
+        replace(&mut world);
+        let gone = ["-both", "-all", "-idle", "-spare"];
+        let edit = gone
+            .iter()
+            .fold(Edit::default(), |edit, name| edit.set(&CDS, name));
+        world.apply(edit);
+        let cluster = stream.reply(&world);
+        let mut clusters = cluster.resources.clone();
+        clusters.sort();
+        if is_delta {
+            assert_eq!(clusters, ["Y=1"]);
+            assert_eq!(cluster.removed, ["idle", "spare"]);
+        } else {
+            assert_eq!(clusters, ["X=1", "Y=1", "all=1", "both=1"]);
+        }
+        also_ask(&mut stream, is_delta, "Y");
+        stream.ack(&cluster);
+        stream.take(&world);
+        let route = stream.reply(&world);
+        assert_eq!(route.resources, ["main=2"]);
+        stream.silent(&world);
+        stream.ack(&route);
+        let mut last = stream.poll(&world).remove(0);
+        last.removed.sort();
+        match is_delta {
+            true => assert_eq!(last.removed, ["X", "all", "both"]),
+            false => assert_eq!(last.resources, ["Y=1"]),
         }
     }
 }

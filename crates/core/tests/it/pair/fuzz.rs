@@ -83,12 +83,13 @@ fn edited(from: &mut Choices<'_>) -> Edited {
         n => Some((n % 4) as u8),
     };
     let needs = from.below(1 << NAMES);
-    let needs = (0..NAMES).filter(|n| needs >> n & 1 == 1).take(2).collect();
+    let mut needs = (0..NAMES).filter(|n| needs >> n & 1 == 1);
     Edited {
         resource_type,
         name,
         content,
-        needs,
+        needs: needs.by_ref().take(2).collect(),
+        secret: needs.next(),
     }
 }
 

@@ -46,6 +46,8 @@ struct Edited {
     /// `None`: removed.
     content: Option<u8>,
     needs: Vec<usize>,
+    /// Clusters and listeners: a secret.
+    secret: Option<usize>,
 }
 
 const NAMES: usize = 4;
@@ -84,14 +86,15 @@ impl Edited {
             return format!("-{name}");
         };
         let most = match *resource_type {
-            ResourceType::ENDPOINT => 0,
+            ResourceType::ENDPOINT | ResourceType::SECRET => 0,
             ResourceType::ROUTE => 2,
             _ => 1,
         };
         let needs = self.needs.iter().take(most);
-        let needs: Vec<_> = needs
-            .map(|n| format!("{}{n}", needed(resource_type)))
-            .collect();
+        let needs = needs.map(|n| format!("{}{n}", needed(resource_type)));
+        let has_secrets = [ResourceType::CLUSTER, ResourceType::LISTENER].contains(resource_type);
+        let secret = self.secret.filter(|_| has_secrets);
+        let needs: Vec<_> = needs.chain(secret.map(|n| format!("S{n}"))).collect();
         let content = match content {
             9 if bad => "bad".to_owned(),
             8 => "broken".to_owned(),
@@ -117,6 +120,7 @@ fn letter(resource_type: &ResourceType) -> char {
         ResourceType::CLUSTER => 'C',
         ResourceType::ENDPOINT => 'E',
         ResourceType::LISTENER => 'L',
+        ResourceType::SECRET => 'S',
         _ => 'R',
     }
 }
@@ -136,12 +140,14 @@ fn edited() -> impl Strategy<Value = Edited> {
         0..NAMES,
         content,
         prop::collection::btree_set(0..NAMES, 0..3),
+        prop::option::of(0..NAMES),
     )
-        .prop_map(|(resource_type, name, content, needs)| Edited {
+        .prop_map(|(resource_type, name, content, needs, secret)| Edited {
             resource_type,
             name,
             content,
             needs: needs.into_iter().collect(),
+            secret,
         })
 }
 

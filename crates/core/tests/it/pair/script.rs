@@ -6,7 +6,8 @@ use super::{Edited, Op, letter};
 use crate::support::model::TYPES;
 
 /// Reads operations, separated by `;`. Any other text is a change set: `C1=0>E1` sets cluster 1 to content 0, which
-/// needs assignment 1; clients NACK the contents `bad` and `broken`; `-C1` removes the cluster.
+/// needs assignment 1, and `C1=0>E1,S2` secret 2 besides; clients NACK the contents `bad` and `broken`; `-C1` removes the
+/// cluster.
 pub(super) fn script(text: &str) -> Vec<Op> {
     text.split(';').map(|op| operation(op.trim())).collect()
 }
@@ -40,6 +41,10 @@ fn edited(text: &str) -> Edited {
     };
     let of = |resource_type: &ResourceType| name.starts_with(letter(resource_type));
     let number = |name: &str| name[1..].parse().expect("a letter and a number");
+    let (secrets, needs): (Vec<_>, Vec<_>) = needs
+        .split(',')
+        .filter(|n| !n.is_empty())
+        .partition(|name| name.starts_with('S'));
     Edited {
         resource_type: TYPES.iter().position(of).expect("a resource type"),
         name: number(name),
@@ -48,10 +53,7 @@ fn edited(text: &str) -> Edited {
             "broken" => 8,
             content => content.parse().expect("a number"),
         }),
-        needs: needs
-            .split(',')
-            .filter(|n| !n.is_empty())
-            .map(number)
-            .collect(),
+        needs: needs.into_iter().map(number).collect(),
+        secret: secrets.first().map(|name| number(name)),
     }
 }

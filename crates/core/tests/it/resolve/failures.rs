@@ -3,7 +3,7 @@
 use oxds_core::ads::WatchErrorReason;
 use oxds_types::ResourceType;
 
-use super::{Played, assignment, cluster, listener, routes, served_by};
+use super::{Played, assignment, cluster, listener, routes, served_by, server};
 
 #[test]
 fn c219_deleted_listener_removes_config_until_it_returns() {
@@ -100,7 +100,7 @@ fn c178_socket_listener_is_a_telling_error() {
     let mut played = Played::new();
     played.got(
         &ResourceType::LISTENER,
-        "name: 'l' address { socket_address { address: '::' port_value: 80 } }",
+        &server::listener(&[server::rds("r")]),
     );
     assert_eq!(
         played.error(),

@@ -1,9 +1,11 @@
 //! The resolver, against a client that the test plays.
 
+mod aggregate;
 mod assembly;
 mod changes;
 mod dns;
 mod failures;
+mod server;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::lb::Headers;
 use oxds_core::resolve::{CompiledAction, Resolver, WatchCommand, XdsConfig};
-use oxds_core::resource::{ResourceParsers, own_name};
+use oxds_core::resource::{ParsedResource, ResourceParsers, own_name};
 use oxds_types::ResourceType;
 
 use crate::support::text;
@@ -45,11 +47,7 @@ impl Played {
 
     /// A resource arrives.
     fn got(&mut self, resource_type: &ResourceType, text: &str) {
-        let value = text::bytes(resource_type, text);
-        let name = own_name(&value).unwrap();
-        let resource = ResourceParsers::grpc()
-            .parse(resource_type, &value)
-            .unwrap();
+        let (name, resource) = parsed(resource_type, text);
         self.resolver
             .handle_resource(resource_type, &name, &Ok(resource));
     }
@@ -67,15 +65,6 @@ impl Played {
 
     /// Commands to the client, as text.
     fn commands(&mut self) -> Vec<String> {
-        let words = |command| {
-            let (verb, resource_type, name) = match command {
-                WatchCommand::Watch(resource_type, name) => ("watch", resource_type, name),
-                WatchCommand::Unwatch(resource_type, name) => ("unwatch", resource_type, name),
-                WatchCommand::Resolve(host) => return format!("resolve {host}"),
-                WatchCommand::Forget(host) => return format!("forget {host}"),
-            };
-            format!("{verb} {} {name}", resource_type.short_name().unwrap())
-        };
         std::iter::from_fn(|| self.resolver.poll_command())
             .map(words)
             .collect()
@@ -103,6 +92,25 @@ impl Played {
         let announced = self.resolver.poll_config();
         assert!(announced.is_none(), "announced {announced:?}");
     }
+}
+
+/// Returns a resource with its name.
+fn parsed(resource_type: &ResourceType, text: &str) -> (String, ParsedResource) {
+    let value = text::bytes(resource_type, text);
+    let name = own_name(&value).unwrap().into_owned();
+    let parsed = ResourceParsers::grpc().parse(resource_type, &value);
+    (name, parsed.unwrap())
+}
+
+/// Returns a command as text.
+fn words(command: WatchCommand) -> String {
+    let (verb, resource_type, name) = match command {
+        WatchCommand::Watch(resource_type, name) => ("watch", resource_type, name),
+        WatchCommand::Unwatch(resource_type, name) => ("unwatch", resource_type, name),
+        WatchCommand::Resolve(host) => return format!("resolve {host}"),
+        WatchCommand::Forget(host) => return format!("forget {host}"),
+    };
+    format!("{verb} {} {name}", resource_type.short_name().unwrap())
 }
 
 struct NoHeaders;
@@ -175,6 +183,18 @@ fn cluster(name: &str) -> String {
 fn cluster_of(name: &str, assignment: &str) -> String {
     format!(
         "name: '{name}' type: EDS eds_cluster_config {{ service_name: '{assignment}' eds_config {{ ads {{}} }} }}"
+    )
+}
+
+/// An aggregate of these clusters.
+fn aggregate(name: &str, clusters: &str) -> String {
+    let clusters: String = clusters
+        .split(' ')
+        .map(|cluster| format!("clusters: '{cluster}' "))
+        .collect();
+    format!(
+        "name: '{name}' lb_policy: CLUSTER_PROVIDED cluster_type {{ name: 'envoy.clusters.aggregate' typed_config {{
+           [type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig] {{ {clusters} }} }} }}"
     )
 }
 

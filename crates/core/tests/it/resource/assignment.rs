@@ -1,6 +1,6 @@
 //! C-207 – C-216: validation of assignments.
 
-use oxds_core::lb::PerMillion;
+use oxds_core::lb::{EndpointHealth, PerMillion};
 use oxds_core::resource::Assignment;
 
 use crate::support::text::{accepted, rejected};
@@ -281,6 +281,11 @@ fn c213_unhealthy_endpoints_are_ignored() {
         .map(|e| e.address.to_string())
         .collect();
     assert_eq!(used, ["10.0.0.1:80", "10.0.0.2:80"]);
+    // gRFC A55: sessions use draining ones.
+    let draining = &assignment.priorities[0][0].draining;
+    assert_eq!(draining.len(), 1);
+    assert_eq!(draining[0].address.to_string(), "10.0.0.4:80");
+    assert_eq!(draining[0].health, EndpointHealth::Draining);
 }
 
 #[test]
@@ -368,5 +373,22 @@ fn c217_hash_key_and_additional_addresses_are_read() {
     let plain = with("");
     let endpoint = &plain.priorities[0][0].endpoints[0];
     assert_eq!(endpoint.hash_key, None);
+    assert_eq!(endpoint.hostname, None);
     assert_eq!(endpoint.additional_addresses, ["[::1]:80".parse().unwrap()]);
+}
+
+#[test]
+fn c217_hostname_of_an_endpoint_is_read() {
+    let hostname = |field: &str| {
+        let endpoint = format!(
+            "lb_endpoints {{ endpoint {{ {field}
+               address {{ socket_address {{ address: '10.0.0.1' port_value: 80 }} }} }} }}"
+        );
+        let assignment: Assignment =
+            accepted(&of(&[locality("a", &format!("{} {endpoint}", weight(1)))]));
+        assignment.priorities[0][0].endpoints[0].hostname.clone()
+    };
+    let name = hostname("hostname: 'shop.example:443'");
+    assert_eq!(name.as_deref(), Some("shop.example:443"));
+    assert_eq!(hostname("hostname: ''"), None);
 }

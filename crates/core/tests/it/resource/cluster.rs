@@ -1,16 +1,17 @@
-//! C-131, C-196, C-199 – C-203: validation of clusters.
+//! C-131, C-196 – C-202: validation of clusters.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::lb::policy::{PolicyConfig, WeightedRoundRobinConfig};
-use oxds_core::lb::{FailurePercentage, OutlierConfig, SuccessRate};
+use oxds_core::lb::{EndpointHealth, FailurePercentage, OutlierConfig, SuccessRate};
 use oxds_core::resource::MetricSelection;
 use oxds_core::resource::{Cluster, Discovery, DnsTarget, LrsServer};
 
 use crate::support::text::{accepted, rejected};
 
 const EDS: &str = "type: EDS eds_cluster_config { eds_config { ads {} } }";
+const AGGREGATE: &str = "envoy.extensions.clusters.aggregate.v3.ClusterConfig";
 const PACKAGE: &str = "envoy.extensions.load_balancing_policies";
 const MAGLEV: &str = "envoy.extensions.load_balancing_policies.maglev.v3.Maglev";
 const ROUND_ROBIN: &str = "envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin";
@@ -148,28 +149,66 @@ fn c197_logical_dns_has_one_locality_and_one_endpoint() {
 #[test]
 fn c198_other_cluster_types_are_rejected_by_name() {
     for (text, error) in [
-        (
-            "type: STRICT_DNS",
-            "type: STRICT_DNS is not supported, only EDS and LOGICAL_DNS are",
-        ),
-        (
-            "type: STATIC",
-            "type: STATIC is not supported, only EDS and LOGICAL_DNS are",
-        ),
-        (
-            "",
-            "type: STATIC is not supported, only EDS and LOGICAL_DNS are",
-        ),
-        (
-            "cluster_type { name: 'x' }",
-            "cluster_type: \"x\" is not supported",
-        ),
+        ("type: STRICT_DNS", "type: STRICT_DNS"),
+        ("type: STATIC", "type: STATIC"),
+        ("", "type: STATIC"),
     ] {
         assert_eq!(
             rejected::<Cluster>(&format!("name: 'c' {text}")),
-            format!("c: {error}")
+            format!("c: {error} is not supported, only EDS, LOGICAL_DNS and aggregates are")
         );
     }
+}
+
+/// A cluster of a custom type with this configuration.
+fn custom(message: &str, config: &str) -> String {
+    format!(
+        "name: 'c' cluster_type {{ name: 'any' typed_config {{ [type.googleapis.com/{message}] {{ {config} }} }} }}"
+    )
+}
+
+#[test]
+fn c198_aggregate_lists_its_clusters_in_order() {
+    let cluster: Cluster = accepted(&custom(AGGREGATE, "clusters: 'near' clusters: 'far'"));
+    let clusters = vec!["near".into(), "far".into()];
+    assert_eq!(cluster.discovery, Discovery::Aggregate(clusters));
+    assert_eq!(&*cluster.eds_service_name, "");
+}
+
+#[test]
+fn c198_lb_policy_of_an_aggregate_is_ignored() {
+    let base = custom(AGGREGATE, "clusters: 'near'");
+    for policy in [
+        "lb_policy: CLUSTER_PROVIDED",
+        "lb_policy: MAGLEV",
+        &chosen(&[&policy(MAGLEV, "")]),
+    ] {
+        accepted::<Cluster>(&format!("{base} {policy}"));
+    }
+}
+
+#[test]
+fn c198_aggregate_is_validated() {
+    let error = |text: &str| rejected::<Cluster>(text);
+    assert_eq!(
+        error("name: 'c' cluster_type { name: 'x' }"),
+        "c: cluster_type.typed_config: must be set"
+    );
+    assert_eq!(
+        error(&custom(ROUND_ROBIN, "")),
+        format!(
+            "c: cluster_type.typed_config: {ROUND_ROBIN:?} is not supported, only {AGGREGATE:?} is"
+        )
+    );
+    let clusters = "c: cluster_type.typed_config.clusters";
+    assert_eq!(
+        error(&custom(AGGREGATE, "")),
+        format!("{clusters}: must not be empty")
+    );
+    assert_eq!(
+        error(&custom(AGGREGATE, "clusters: 'near' clusters: ''")),
+        format!("{clusters}[1]: must not be empty")
+    );
 }
 
 #[test]
@@ -319,7 +358,29 @@ fn c200_each_policy_is_read_with_its_fields() {
                 weight_update_period: Duration::from_millis(100),
                 error_utilization_penalty: 0.5,
                 metric_names: vec!["named_metrics.x".into()],
+                out_of_band: None,
             }),
+        ),
+        (
+            "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+            "enable_oob_load_report { value: true }",
+            weighted(WeightedRoundRobinConfig {
+                out_of_band: Some(Duration::from_secs(10)),
+                ..WeightedRoundRobinConfig::default()
+            }),
+        ),
+        (
+            "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+            "enable_oob_load_report { value: true } oob_reporting_period { seconds: 2 }",
+            weighted(WeightedRoundRobinConfig {
+                out_of_band: Some(Duration::from_secs(2)),
+                ..WeightedRoundRobinConfig::default()
+            }),
+        ),
+        (
+            "client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin",
+            "oob_reporting_period { seconds: 2 }",
+            weighted(WeightedRoundRobinConfig::default()),
         ),
         (
             "random_subsetting.v3.RandomSubsetting",
@@ -494,18 +555,6 @@ fn c202_interval_of_zero_becomes_a_millisecond() {
 }
 
 #[test]
-fn c203_cluster_with_transport_socket_is_rejected() {
-    assert_eq!(
-        fault("transport_socket { name: 'tls' }"),
-        "transport_socket: \"tls\" is not supported"
-    );
-    assert_eq!(
-        fault("transport_socket_matches { name: 'm' }"),
-        "transport_socket_matches: is not supported"
-    );
-}
-
-#[test]
 fn c131_lrs_server_must_be_self_or_unset() {
     assert_eq!(with("").lrs_server, None);
     assert_eq!(
@@ -522,5 +571,69 @@ fn c143_cluster_lists_the_reported_metrics() {
     assert_eq!(
         with("lrs_report_endpoint_metrics: 'cpu_utilization'").lrs_metrics,
         MetricSelection::new(["cpu_utilization"])
+    );
+}
+
+#[test]
+fn c253_override_statuses_default_to_unknown_and_healthy() {
+    use EndpointHealth::{Draining, Healthy, Unknown};
+    let all = [Unknown, Healthy, Draining];
+    let statuses = |fields: &str| -> Vec<_> {
+        let set = with(fields).override_statuses;
+        all.into_iter().filter(|one| set.contains(*one)).collect()
+    };
+    assert_eq!(statuses(""), [Unknown, Healthy]);
+    assert_eq!(statuses("common_lb_config {}"), [Unknown, Healthy]);
+    let of = |names: &str| {
+        statuses(&format!(
+            "common_lb_config {{ override_host_status {{ {names} }} }}"
+        ))
+    };
+    assert_eq!(of(""), []);
+    assert_eq!(
+        of("statuses: HEALTHY statuses: DRAINING"),
+        [Healthy, Draining]
+    );
+    // gRPC never uses endpoints of the other statuses (gRFC A55).
+    assert_eq!(
+        of("statuses: UNHEALTHY statuses: TIMEOUT statuses: DEGRADED"),
+        []
+    );
+}
+
+#[test]
+fn c206_idle_timeout_is_read() {
+    const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
+    let upstream = |message: &str, fields: &str| {
+        format!(
+            "upstream_config {{ name: 'u' typed_config {{ [type.googleapis.com/{message}] {{ {fields} }} }} }}"
+        )
+    };
+    let options = |fields: &str| {
+        upstream(
+            OPTIONS,
+            &format!("common_http_protocol_options {{ {fields} }}"),
+        )
+    };
+    let hour = Duration::from_secs(3600);
+    assert_eq!(with("").idle_timeout, hour);
+    assert_eq!(with(&upstream(OPTIONS, "")).idle_timeout, hour);
+    assert_eq!(with(&options("")).idle_timeout, hour);
+    let minute = with(&options("idle_timeout { seconds: 60 }"));
+    assert_eq!(minute.idle_timeout, Duration::from_secs(60));
+    let within = "upstream_config.typed_config";
+    assert_eq!(
+        fault(&options("idle_timeout { seconds: -1 }")),
+        format!(
+            "{within}.common_http_protocol_options.idle_timeout: must be a duration that is not negative"
+        )
+    );
+    assert_eq!(
+        fault(&upstream(ROUND_ROBIN, "")),
+        format!("{within}: {ROUND_ROBIN:?} is not supported: expected {OPTIONS}")
+    );
+    assert_eq!(
+        fault("upstream_config { name: 'u' }"),
+        format!("{within}: must be set")
     );
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::lb::{AbortStatus, FaultConfig};
+use oxds_core::lb::{AbortStatus, FaultConfig, SessionConfig};
 use oxds_core::resource::{
     ExtensionValue, Extensions, FilterConfig, FilterOverride, Invalid, Listener, ParsedResource,
     ResourceParsers, RouteConfig,
@@ -128,14 +128,69 @@ fn c237_invalid_fault_configuration_is_rejected() {
     }
 }
 
-/// A filter without effect would look like an affinity that is there: it is unknown until it works (gRFC A55).
-#[test]
-fn c253_stateful_session_is_not_supported() {
-    let text = format!("{} {ROUTER}", filter("s", &any(SESSION, "")));
-    assert_eq!(
-        fault(&text),
-        format!("http_filters[0]: \"s\" of type \"{SESSION}\" is not supported")
+fn cookie(fields: &str) -> String {
+    let state = any(
+        "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState",
+        fields,
     );
+    any(
+        SESSION,
+        &format!("session_state {{ name: 'n' typed_config {{ {state} }} }}"),
+    )
+}
+
+#[test]
+fn c253_session_configuration_is_read() {
+    let session = |text: &str| match filters(&format!("{} {ROUTER}", filter("s", text)))
+        .remove(0)
+        .1
+    {
+        FilterConfig::Session(session) => session,
+        other => panic!("{other:?}"),
+    };
+    // Without a session state, the filter does nothing.
+    assert_eq!(session(&any(SESSION, "")), None);
+    let config = session(&cookie(
+        "cookie { name: 'c' ttl { seconds: 9 } path: '/p' }",
+    ));
+    let expected = SessionConfig {
+        cookie: "c".to_owned(),
+        ttl: Duration::from_secs(9),
+        path: "/p".to_owned(),
+    };
+    assert_eq!(config, Some(Arc::new(expected)));
+}
+
+#[test]
+fn c253_invalid_session_configuration_is_rejected() {
+    let within = "http_filters[0].typed_config.session_state.typed_config";
+    for (text, rule) in [
+        (cookie(""), ".cookie: must be set"),
+        (cookie("cookie {}"), ".cookie.name: must not be empty"),
+        (
+            cookie("cookie { name: 'c' ttl { seconds: -1 } }"),
+            ".cookie.ttl: must be a duration that is not negative",
+        ),
+        (
+            any(
+                SESSION,
+                &format!("session_state {{ typed_config {{ {} }} }}", any(FAULT, "")),
+            ),
+            ": \"envoy.extensions.filters.http.fault.v3.HTTPFault\" is not supported",
+        ),
+        (any(SESSION, "session_state { name: 'x' }"), ": must be set"),
+        (
+            cookie("cookie { name: 'a\\r\\nb' }"),
+            ".cookie.name: must be printable ASCII",
+        ),
+        (
+            cookie("cookie { name: 'c' path: '/\\303\\244' }"),
+            ".cookie.path: must be printable ASCII",
+        ),
+    ] {
+        let text = format!("{} {ROUTER}", filter("s", &text));
+        assert_eq!(fault(&text), format!("{within}{rule}"));
+    }
 }
 
 /// Parses a resource with a filter `my.Filter` of the program, whose configuration is its bytes or a JSON object with a field `n`.
@@ -250,5 +305,37 @@ fn c194_disabled_filter_and_optional_unknown_one() {
     assert_eq!(
         rejected::<RouteConfig>(&with_overrides(&bad, "", "")),
         "r: virtual_hosts[0].typed_per_filter_config[\"f\"].config.abort: must have a grpc_status, an http_status or a header_abort"
+    );
+}
+
+#[test]
+fn c253_session_of_a_route_replaces_or_disables() {
+    let message = "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute";
+    let per_route = |fields: &str| {
+        let config: RouteConfig =
+            accepted(&with_overrides(&over("s", &any(message, fields)), "", ""));
+        config.virtual_hosts[0].filter_overrides["s"].clone()
+    };
+    for none in ["", "stateful_session {}", "disabled: true"] {
+        assert_eq!(per_route(none), FilterOverride::Disabled, "{none}");
+    }
+    let state = any(
+        "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState",
+        "cookie { name: 'other' }",
+    );
+    let other = format!("stateful_session {{ session_state {{ typed_config {{ {state} }} }} }}");
+    match per_route(&other) {
+        FilterOverride::Config(FilterConfig::Session(Some(session))) => {
+            assert_eq!(session.cookie, "other");
+        }
+        found => panic!("{found:?}"),
+    }
+    // The filter's own message is not that of a route.
+    let wrong = with_overrides(&over("s", &any(SESSION, "")), "", "");
+    assert_eq!(
+        rejected::<RouteConfig>(&wrong),
+        format!(
+            "r: virtual_hosts[0].typed_per_filter_config[\"s\"]: \"{SESSION}\" is not supported"
+        )
     );
 }

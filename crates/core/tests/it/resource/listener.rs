@@ -194,8 +194,16 @@ fn c177_listener_max_stream_duration_is_read() {
 
 #[test]
 fn c178_socket_listener_is_valid_without_api() {
-    let socket = "name: 'l' address { socket_address { address: '::' port_value: 80 } }";
-    assert_eq!(accepted::<Listener>(socket).api, None);
+    let manager =
+        "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+    let socket = format!(
+        "name: 'l' address {{ socket_address {{ address: '::' port_value: 80 }} }}
+         default_filter_chain {{ filters {{ name: 'http' typed_config {{
+           [type.googleapis.com/{manager}] {{ {RDS} {ROUTER} }} }} }} }}"
+    );
+    let listener = accepted::<Listener>(&socket);
+    assert_eq!(listener.api, None);
+    assert_eq!(listener.socket.unwrap().port, 80);
 }
 
 #[test]

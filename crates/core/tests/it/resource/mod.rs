@@ -6,4 +6,6 @@ mod filter;
 mod listener;
 mod policy;
 mod route;
+mod socket_listener;
+mod tls;
 mod v2;

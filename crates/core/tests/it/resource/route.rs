@@ -1,10 +1,10 @@
-//! C-180 – C-194: validation of route configurations. For their matchers see `lb`.
+//! C-180 – C-195: validation of route configurations. For their matchers see `lb`.
 
 use std::time::Duration;
 
 use oxds_core::lb::{HashSource, PerMillion};
 use oxds_core::resource::{
-    Forward, RouteAction, RouteConfig, RouteTarget, StreamLimit, WeightedTarget,
+    Forward, HostRewrite, RouteAction, RouteConfig, RouteTarget, StreamLimit, WeightedTarget,
 };
 
 use crate::support::text::{accepted, rejected};
@@ -41,7 +41,7 @@ fn actions(text: &str) -> Vec<RouteAction> {
 fn target(action: &str) -> RouteTarget {
     match actions(&route("prefix: ''", action)).remove(0) {
         RouteAction::Forward(forward) => forward.target,
-        RouteAction::Unsupported => panic!("{action} is supported"),
+        other => panic!("{action} is supported, not {other:?}"),
     }
 }
 
@@ -187,12 +187,19 @@ fn c186_fractions_are_scaled_to_a_million() {
 }
 
 #[test]
+fn c259_non_forwarding_action_is_for_servers() {
+    assert_eq!(
+        actions(&route("prefix: ''", "non_forwarding_action {}")),
+        [RouteAction::NonForwarding]
+    );
+}
+
+#[test]
 fn c187_unsupported_actions_are_kept_and_fail() {
     for action in [
         "redirect {}",
         "direct_response { status: 200 }",
         "filter_action {}",
-        "non_forwarding_action {}",
         "",
     ] {
         assert_eq!(
@@ -266,7 +273,7 @@ fn c191_route_max_stream_duration_is_read() {
         let action = format!("route {{ cluster: 'c' max_stream_duration {{ {fields} }} }}");
         match actions(&route("prefix: ''", &action)).remove(0) {
             RouteAction::Forward(forward) => forward.limit,
-            RouteAction::Unsupported => panic!("supported"),
+            other => panic!("supported, not {other:?}"),
         }
     };
     assert_eq!(limit(""), StreamLimit::default());
@@ -511,7 +518,7 @@ fn forward(fields: &str) -> Forward {
     let action = format!("route {{ cluster: 'c' {fields} }}");
     match &actions(&route("prefix: ''", &action))[0] {
         RouteAction::Forward(forward) => forward.clone(),
-        RouteAction::Unsupported => panic!("unsupported: {fields}"),
+        other => panic!("{other:?}: {fields}"),
     }
 }
 
@@ -554,7 +561,7 @@ fn c234_retry_policy_of_the_route_replaces_the_hosts() {
         ));
         match &config.virtual_hosts[0].routes[0].action {
             RouteAction::Forward(forward) => forward.retry.clone(),
-            RouteAction::Unsupported => panic!("unsupported"),
+            other => panic!("{other:?}"),
         }
     };
     assert!(host("").unwrap().codes.contains(14));
@@ -583,4 +590,28 @@ fn c193_supported_hash_policies_are_read_in_order() {
         .map(|one| (&one.source, one.terminal))
         .collect();
     assert_eq!(found, [(&header, false), (&HashSource::ChannelId, true)]);
+}
+
+#[test]
+fn c195_auto_host_rewrite_is_ignored_until_server_is_trusted() {
+    let rewrite = |action: &str| {
+        let config = accepted::<RouteConfig>(&route(
+            "prefix: ''",
+            &format!("route {{ cluster: 'c' {action} }}"),
+        ));
+        config.host_rewrite
+    };
+    assert_eq!(
+        rewrite("auto_host_rewrite { value: true }"),
+        HostRewrite::Ignored
+    );
+    for unused in [
+        "",
+        "auto_host_rewrite {}",
+        "host_rewrite_literal: 'h'",
+        "host_rewrite_header: 'h'",
+    ] {
+        assert_eq!(rewrite(unused), HostRewrite::Unused, "{unused}");
+    }
+    assert!(forward("auto_host_rewrite { value: true }").auto_host_rewrite);
 }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use oxds_core::{
-    session::{Config, Event, Request, Scope, Session},
+    session::{Config, Event, OverdueChange, Request, Scope, Session},
     snapshot::{Limits, Protocol, Snapshot},
     time::Instant,
 };
@@ -13,7 +13,7 @@ use super::{
     World,
     model::{Model, Style, TYPES, is_invalid},
     stream::{Reply, name_of, node_with},
-    world::needs,
+    world::{needs, secrets},
 };
 
 /// Server, client, and the messages in flight. Messages of one stream stay in order; streams of different types
@@ -137,7 +137,17 @@ impl Link {
                 assert!(count < 100, "the session sends without end");
             }
             while let Some(event) = wire.session.poll_event() {
-                let late = matches!(event, Event::HeldTooLong { .. });
+                // A secret that does not exist never arrives; removals wait with the routes that wait for it.
+                let is_missing = |held: &OverdueChange| match held {
+                    OverdueChange::Removal(_) => lacks_a_secret(&self.world.snapshot),
+                    OverdueChange::Update { waits_for, .. } if waits_for.missing => {
+                        let name = waits_for.name.as_deref().unwrap();
+                        let served = self.world.snapshot.get(&waits_for.resource_type, name);
+                        waits_for.resource_type == ResourceType::SECRET && served.is_none()
+                    }
+                    _ => false,
+                };
+                let late = matches!(&event, Event::HeldTooLong { held, .. } if !is_missing(held));
                 assert!(
                     !late || !self.checked,
                     "{event:?}, though the client answers at once {:#?}",
@@ -375,11 +385,51 @@ fn check_nothing_is_lost(client: &Model, reply: &Reply, sent_from: &Snapshot) {
     }
 }
 
+/// Checks that a route arrives after the secrets of this cluster, unless the client uses a route to it already, or does
+/// not request them, since the cluster has no assignment.
+fn check_secrets(client: &Model, reply: &Reply, sent_from: &Snapshot, cluster: &str) {
+    let there_is = sent_from.get(&ResourceType::CLUSTER, cluster);
+    let text = there_is.map(|cluster| text_of(&cluster.value()));
+    let is_served = |name: &str| sent_from.get(&ResourceType::ENDPOINT, name).is_some();
+    let text = text.filter(|text| needs(text).all(is_served));
+    for secret in text.iter().flat_map(|text| secrets(text)) {
+        let there_is = sent_from.get(&ResourceType::SECRET, secret).is_some();
+        let has = client.texts(&ResourceType::SECRET).contains_key(secret);
+        let mut routes = client.texts(&ResourceType::ROUTE).values();
+        let is_used = routes.any(|text| needs(text).any(|needed| needed == cluster));
+        assert!(
+            has || !there_is || is_used || client.ready.contains(cluster),
+            "{reply:?} before secret {secret}"
+        );
+    }
+}
+
+/// Checks that no secret is removed to which a copy refers that will change or go.
+fn check_removed_secrets(client: &Model, reply: &Reply, sent_from: &Snapshot) {
+    for user_type in [ResourceType::CLUSTER, ResourceType::LISTENER] {
+        for (user, text) in client.texts(&user_type) {
+            let served = sent_from.get(&user_type, user);
+            let stays = served.is_some_and(|served| text_of(&served.value()) == *text);
+            // The absence of a secret that the client does not have is no removal.
+            let has = |name: &&str| client.texts(&ResourceType::SECRET).contains_key(*name);
+            for secret in secrets(text).filter(has) {
+                assert!(
+                    stays || !reply.removed.iter().any(|name| name == secret),
+                    "{secret} is removed while {text} needs it"
+                );
+            }
+        }
+    }
+}
+
 /// Checks the order guarantees of an aggregated stream for a response that arrives (DESIGN §2): no resource arrives
 /// before its dependencies, and none is removed while another refers to it.
 fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceType]) {
     let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
     let clusters = client.texts(&ResourceType::CLUSTER);
+    if resource_type == ResourceType::SECRET {
+        check_removed_secrets(client, reply, sent_from);
+    }
     if resource_type == ResourceType::ROUTE && client.is_wildcard(&ResourceType::CLUSTER) {
         for needed in reply.resources.iter().flat_map(|text| needs(text)) {
             let Some(cluster) = sent_from.get(&ResourceType::CLUSTER, needed) else {
@@ -399,6 +449,7 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceT
                     "{reply:?} before assignment {assignment}"
                 );
             }
+            check_secrets(client, reply, sent_from, needed);
         }
     }
     // SotW, on a new stream: which resources the client has is known if the version that it reports is.
@@ -427,6 +478,15 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceT
             }
         }
     }
+}
+
+/// Whether a cluster refers to a secret that does not exist.
+fn lacks_a_secret(served: &Snapshot) -> bool {
+    let clusters = served.of_type(&ResourceType::CLUSTER).collection();
+    clusters.iter().any(|cluster| {
+        let text = text_of(&cluster.value());
+        secrets(&text).any(|name| served.get(&ResourceType::SECRET, name).is_none())
+    })
 }
 
 fn text_of(value: &[u8]) -> String {

@@ -3,6 +3,7 @@
 pub(crate) mod cases;
 pub(crate) mod link;
 pub(crate) mod model;
+mod model_type;
 pub(crate) mod resources;
 pub(crate) mod stream;
 pub(crate) mod text;

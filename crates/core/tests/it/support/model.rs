@@ -1,27 +1,27 @@
 //! Model client: the behaviour of a data plane, as short as possible.
 //!
 //! The text of a resource is `name=content` or `name=content>needed,needed`: a listener refers to routes, a route to
-//! clusters, a cluster to an assignment. The client NACKs content with `bad` or `broken`, see [`Rejects`].
+//! clusters, a cluster to an assignment; clusters and listeners refer to secrets (`S0`, `S1`, …) besides. The client NACKs
+//! content with `bad` or `broken`, see [`Rejects`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use envoy_types::pb::google::rpc::Status;
 use oxds_core::{session::Request, snapshot::Protocol, time::Instant};
-use oxds_types::{
-    ResourceType, Version,
-    discovery::{DeltaDiscoveryRequest, DiscoveryRequest},
-};
+use oxds_types::{ResourceType, discovery::DeltaDiscoveryRequest};
 
 use super::{
+    model_type::ModelType,
     stream::{Reply, name_of},
-    world::needs,
+    world::{needs, secrets},
 };
 
-pub(crate) const TYPES: [ResourceType; 4] = [
+pub(crate) const TYPES: [ResourceType; 5] = [
     ResourceType::CLUSTER,
     ResourceType::ENDPOINT,
     ResourceType::LISTENER,
     ResourceType::ROUTE,
+    ResourceType::SECRET,
 ];
 
 /// Subscriptions of a client.
@@ -72,7 +72,7 @@ pub(crate) struct Model {
     /// By name: listeners that the application uses.
     pub(crate) wanted: BTreeSet<String>,
     resource_types: BTreeMap<ResourceType, ModelType>,
-    /// New and changed clusters that wait for their assignment.
+    /// New and changed clusters that wait for their assignment. Their secrets are not requested before.
     pub(crate) warming: BTreeSet<String>,
     /// Clusters that were ready once: while a new version warms, the old one serves.
     pub(crate) ready: BTreeSet<String>,
@@ -93,33 +93,6 @@ pub(crate) struct Model {
     ends: BTreeMap<(ResourceType, String), Instant>,
     /// Names that expired, and were not sent again since.
     ended: BTreeSet<(ResourceType, String)>,
-}
-
-#[derive(Debug, Default)]
-struct ModelType {
-    /// By name: the text in use.
-    texts: BTreeMap<String, String>,
-    /// Those of them that were in an ACKed response.
-    acknowledged: BTreeSet<String>,
-    /// Subscribed names on this stream.
-    asked: BTreeSet<String>,
-    /// SotW: repeated in each request; the version outlives the stream.
-    version: String,
-    nonce: String,
-    /// Whether a request was sent on this stream.
-    open: bool,
-    /// SotW: names NACKed on a stream that began with a version, before the first ACK: the server cannot know which
-    /// content the client uses instead.
-    unknown: BTreeSet<String>,
-    /// SotW: names in, or absent from, a response that the client NACKed for other names.
-    nacked_with_others: BTreeSet<String>,
-    /// SotW: the stream began with a version, and nothing was ACKed on it yet. If the server does not know what the
-    /// version contained, it cannot leave out content that the client NACKs, since it may remove an earlier copy. So a
-    /// client that rejects whole responses does not get the others.
-    is_stuck: bool,
-    /// Those of them from earlier streams. On reconnect the client reports a version only, which does not cover them
-    /// (S-24).
-    unreported: BTreeSet<String>,
 }
 
 impl Model {
@@ -248,6 +221,7 @@ impl Model {
         let needed_by = match *resource_type {
             _ if self.is_wildcard(resource_type) => return BTreeSet::new(),
             ResourceType::LISTENER => return self.wanted.clone(),
+            ResourceType::SECRET => return self.secrets(),
             ResourceType::ROUTE => ResourceType::LISTENER,
             ResourceType::CLUSTER => ResourceType::ROUTE,
             _ => ResourceType::CLUSTER,
@@ -257,6 +231,35 @@ impl Model {
             .flat_map(|text| needs(text))
             .map(str::to_owned)
             .collect()
+    }
+
+    /// Secrets that the client needs: those of listeners, and those of clusters that have their assignment, as Envoy
+    /// requests them.
+    fn secrets(&self) -> BTreeSet<String> {
+        let assignments = &self.resource_types[&ResourceType::ENDPOINT].texts;
+        let clusters = self.resource_types[&ResourceType::CLUSTER].texts.values();
+        let clusters = clusters
+            .filter(|text| needs(text).all(|assignment| assignments.contains_key(assignment)));
+        let listeners = self.resource_types[&ResourceType::LISTENER].texts.values();
+        let users = clusters.chain(listeners);
+        users
+            .flat_map(|text| secrets(text))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Records the clusters that have all they need.
+    fn note_ready(&mut self) {
+        let has = |resource_type: &ResourceType, name: &str| {
+            self.resource_types[resource_type].texts.contains_key(name)
+        };
+        let clusters = self.resource_types[&ResourceType::CLUSTER].texts.iter();
+        let clusters = clusters.filter(|(name, text)| {
+            let mut secrets = secrets(text);
+            !self.warming.contains(*name) && secrets.all(|one| has(&ResourceType::SECRET, one))
+        });
+        let ready: Vec<String> = clusters.map(|(name, _)| name.clone()).collect();
+        self.ready.extend(ready);
     }
 
     /// Starts a new stream with the first request of each type.
@@ -296,6 +299,7 @@ impl Model {
             ResourceType::ROUTE,
             ResourceType::CLUSTER,
             ResourceType::ENDPOINT,
+            ResourceType::SECRET,
         ] {
             let names = self.names(&resource_type);
             let wildcard = self.is_wildcard(&resource_type);
@@ -377,6 +381,7 @@ impl Model {
             }
             self.note_unnamed(&resource_type, reply);
         }
+        self.note_ready();
         self.note_ends(now, &resource_type, reply);
         let present: BTreeSet<&str> = reply.resources.iter().map(|text| name_of(text)).collect();
         let held = self.resource_types.get_mut(&resource_type).unwrap();
@@ -523,83 +528,16 @@ impl Model {
         if *resource_type == ResourceType::ENDPOINT {
             let clusters = &self.resource_types[&ResourceType::CLUSTER].texts;
             let warm = |cluster: &String| needs(&clusters[cluster]).any(|needed| needed == name);
-            self.ready
-                .extend(self.warming.iter().filter(|cluster| warm(cluster)).cloned());
             self.warming.retain(|cluster| !warm(cluster));
         }
         // A resource that expired while the client did not read, and is sent again, the server takes for present: it
         // does not send the assignment again. Envoy then waits for `initial_fetch_timeout`.
         let returns = before.is_none() && self.has_ended(resource_type, name);
         if *resource_type == ResourceType::CLUSTER && before.as_deref() != Some(text) && !returns {
-            let set = match needs(text).next() {
-                Some(_) => &mut self.warming,
-                None => &mut self.ready,
+            match needs(text).next() {
+                Some(_) => self.warming.insert(name.to_owned()),
+                None => self.warming.remove(name),
             };
-            set.insert(name.to_owned());
-            if needs(text).next().is_none() {
-                self.warming.remove(name);
-            }
         }
-    }
-}
-
-impl ModelType {
-    fn request(
-        &mut self,
-        resource_type: &ResourceType,
-        protocol: Protocol,
-        names: BTreeSet<String>,
-    ) -> Request {
-        let before = std::mem::replace(&mut self.asked, names);
-        let first = !std::mem::replace(&mut self.open, true);
-        match protocol {
-            Protocol::Sotw => self.sotw(resource_type, None),
-            Protocol::Delta => Request::Delta(DeltaDiscoveryRequest {
-                type_url: resource_type.type_url().to_owned(),
-                resource_names_subscribe: self.asked.difference(&before).cloned().collect(),
-                resource_names_unsubscribe: before.difference(&self.asked).cloned().collect(),
-                initial_resource_versions: match first {
-                    true => self.versions(),
-                    false => Default::default(),
-                },
-                ..DeltaDiscoveryRequest::default()
-            }),
-        }
-    }
-
-    fn answer(
-        &self,
-        resource_type: &ResourceType,
-        protocol: Protocol,
-        error: Option<Status>,
-    ) -> Request {
-        match protocol {
-            Protocol::Sotw => self.sotw(resource_type, error),
-            Protocol::Delta => Request::Delta(DeltaDiscoveryRequest {
-                type_url: resource_type.type_url().to_owned(),
-                response_nonce: self.nonce.clone(),
-                error_detail: error,
-                ..DeltaDiscoveryRequest::default()
-            }),
-        }
-    }
-
-    fn sotw(&self, resource_type: &ResourceType, error: Option<Status>) -> Request {
-        Request::Sotw(DiscoveryRequest {
-            type_url: resource_type.type_url().to_owned(),
-            resource_names: self.asked.iter().cloned().collect(),
-            version_info: self.version.clone(),
-            response_nonce: self.nonce.clone(),
-            error_detail: error,
-            ..DiscoveryRequest::default()
-        })
-    }
-
-    fn versions(&self) -> std::collections::HashMap<String, String> {
-        let version = |text: &String| Version::of(text.as_bytes()).to_string();
-        self.texts
-            .iter()
-            .map(|(name, text)| (name.clone(), version(text)))
-            .collect()
     }
 }

@@ -40,11 +40,25 @@ pub(crate) fn resource(
     })
 }
 
-/// Names that a resource refers to: `X` and `Y` of `"A=1>X,Y"`.
+/// Names that a resource refers to, secrets aside: `X` and `Y` of `"A=1>X,Y,S0"`.
 pub(crate) fn needs(text: &str) -> impl Iterator<Item = &str> {
+    references(text).filter(|name| !is_secret(name))
+}
+
+/// Secrets that a resource refers to: `S0` of `"A=1>X,Y,S0"`.
+pub(crate) fn secrets(text: &str) -> impl Iterator<Item = &str> {
+    references(text).filter(|name| is_secret(name))
+}
+
+fn references(text: &str) -> impl Iterator<Item = &str> {
     text.split_once('>')
         .into_iter()
         .flat_map(|(_, needed)| needed.split('@').next().unwrap_or_default().split(','))
+}
+
+fn is_secret(name: &str) -> bool {
+    let number = name.strip_prefix('S');
+    number.is_some_and(|number| number.parse::<u8>().is_ok())
 }
 
 /// Type of the resources that resources of this type refer to.
@@ -110,7 +124,7 @@ impl World {
 }
 
 impl Edit {
-    /// Sets `"A=2"` or `"A=2>X,Y"`, or removes `"-A"`.
+    /// Sets `"A=2"` or `"A=2>X,Y,S0"`, or removes `"-A"`.
     pub(crate) fn set(mut self, resource_type: &ResourceType, text: &str) -> Self {
         match text.strip_prefix('-') {
             Some(name) => self
@@ -119,7 +133,9 @@ impl Edit {
                 .push((resource_type.clone(), Arc::from(name))),
             None => {
                 let needed = needed_type(resource_type);
-                let needs: Vec<_> = needs(text).map(|name| (needed.clone(), name)).collect();
+                let others = needs(text).map(|name| (needed.clone(), name));
+                let secrets = secrets(text).map(|name| (ResourceType::SECRET, name));
+                let needs: Vec<_> = others.chain(secrets).collect();
                 self.0
                     .upserts
                     .push(resource(resource_type.clone(), text, &needs));

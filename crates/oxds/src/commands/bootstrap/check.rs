@@ -1,10 +1,12 @@
 //! `oxds bootstrap check`: checks a bootstrap file as gRPC clients read it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use oxds_client::{Bootstrap, BootstrapError};
 use oxds_types::runtime::Snapshot;
+use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -37,6 +39,22 @@ pub(crate) fn read_in(file: &Path, runtime: &Snapshot) -> Result<Bootstrap, Fail
     let json = std::fs::read_to_string(file)
         .map_err(|error| Failure::usage(format_args!("{name}: {error}")))?;
     Bootstrap::from_json_in(&json, runtime).map_err(|error| malformed(file, error))
+}
+
+/// Returns the names of the certificate providers in a bootstrap file.
+pub(crate) fn certificate_providers(file: &Path) -> Result<BTreeSet<String>, Failure> {
+    read(file)?;
+    let name = file.display();
+    let unreadable =
+        |error: &dyn std::fmt::Display| Failure::usage(format_args!("{name}: {error}"));
+    let json = std::fs::read_to_string(file).map_err(|error| unreadable(&error))?;
+    let json: Value = serde_json::from_str(&json).map_err(|error| unreadable(&error))?;
+    let providers = json.get("certificate_providers").and_then(Value::as_object);
+    Ok(providers
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect())
 }
 
 fn malformed(file: &Path, error: BootstrapError) -> Failure {

@@ -1,5 +1,6 @@
 //! `oxds call`: unary calls through an `xds:///` channel.
 
+mod counts;
 mod report;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use oxds_client::ClientPool;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use counts::Counts;
 use report::CallReport;
 
 use super::{Format, duration, runtime};
@@ -30,7 +32,7 @@ Examples:
   oxds call xds:///checkout /shop.Checkout/Pay --data-hex 0a036f6e65 --format json
 
 It gets its configuration from the control plane like a gRPC client, makes the calls, and prints their \
-statuses, endpoints and latency. The message of a failed call includes errors of the control plane.
+statuses, endpoints and latency, with attempts, drops and ejections where the configuration causes them. The message of a failed call includes errors of the control plane.
 
 Exit codes: 0 all calls succeeded; 1 some failed; 2 no bootstrap, a malformed bootstrap, or wrong \
 arguments.";
@@ -62,7 +64,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     bootstrap_version: BootstrapVersion,
     /// Format of the report on stdout
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(
+        long,
+        visible_alias = "output",
+        short_alias = 'o',
+        value_enum,
+        default_value_t
+    )]
     format: Format,
 }
 
@@ -76,14 +84,17 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let message = args.data_hex.clone().unwrap_or_default();
     let method = Method::new(&args.method, &message, args.timeout).map_err(Failure::usage)?;
     runtime()?.block_on(async {
+        let counts = Counts::default();
         let channel = XdsChannel::builder(&args.target)
             .clients(clients)
+            .recorder(Arc::new(counts.clone()))
             .report_picks(true)
             .build()
             .map_err(Failure::usage)?;
         let began = Instant::now();
         let mut report = make_calls(&channel, &method, args.count, args.concurrency).await?;
         let elapsed = began.elapsed();
+        report.set_channel(&counts, &channel.status());
         let mut output = Output::new();
         match args.format {
             Format::Text => output.write(&report.text(&args.target, &args.method, elapsed))?,

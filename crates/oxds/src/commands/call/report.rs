@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use oxds_channel::{ChannelStatus, EjectionReason, EndpointStatus, code_name};
 use serde::Serialize;
 use tonic::Code;
 
+use super::counts::Counts;
 use crate::table::one_line;
-use crate::unary::{CallOutcome, code_name};
+use crate::unary::CallOutcome;
 
 /// Results of all calls.
 #[derive(Debug, Default)]
@@ -20,7 +22,19 @@ pub(super) struct CallReport {
     endpoints: BTreeMap<EndpointKey, EndpointCount>,
     /// Number of retries by policy.
     retries: u64,
+    /// Number of dropped calls by cluster and category; no category for the limit of concurrent requests.
+    drops: BTreeMap<(Arc<str>, Option<Arc<str>>), u64>,
+    channel: ChannelCounts,
     took: Vec<Duration>,
+}
+
+/// Counts that no call has.
+#[derive(Debug, Default)]
+struct ChannelCounts {
+    attempts: u64,
+    transparent_retries: u64,
+    ejections: Vec<EjectionJson>,
+    ejected: Vec<EjectedJson>,
 }
 
 /// An endpoint in its cluster, in the order of the report.
@@ -61,7 +75,30 @@ impl CallReport {
             count.ok += u64::from(ok);
         }
         self.retries += u64::from(outcome.retries);
+        if let Some(dropped) = outcome.dropped {
+            let key = (dropped.cluster, dropped.category);
+            *self.drops.entry(key).or_default() += 1;
+        }
         self.took.push(outcome.took);
+    }
+
+    /// Sets the counts of the channel, and its state after the last call.
+    pub(super) fn set_channel(&mut self, counts: &Counts, status: &ChannelStatus) {
+        let ejections = counts.ejections().into_iter();
+        let clusters = status.clusters.iter();
+        let endpoints = clusters.flat_map(|cluster| &cluster.endpoints);
+        self.channel = ChannelCounts {
+            attempts: counts.attempts(),
+            transparent_retries: counts.transparent_retries(),
+            ejections: ejections
+                .map(|((cluster, reason), count)| EjectionJson {
+                    cluster,
+                    reason,
+                    count,
+                })
+                .collect(),
+            ejected: endpoints.filter_map(EjectedJson::of).collect(),
+        };
     }
 
     /// Returns whether every call succeeded.
@@ -91,9 +128,7 @@ impl CallReport {
         if !json.endpoints.is_empty() {
             text += &endpoint_table(&json.endpoints);
         }
-        if json.retries > 0 {
-            text += &format!("\nretries by policy {}\n", json.retries);
-        }
+        text += &attempts_text(&json);
         let took = &json.latency_ms;
         text += &format!(
             "\nlatency   p50 {:.2} ms   p90 {:.2} ms   p99 {:.2} ms   max {:.2} ms\n",
@@ -139,7 +174,20 @@ impl CallReport {
                     share: rounded(as_f64(count.calls) / as_f64(calls)),
                 })
                 .collect(),
+            attempts: self.channel.attempts,
             retries: self.retries,
+            transparent_retries: self.channel.transparent_retries,
+            drops: self
+                .drops
+                .iter()
+                .map(|((cluster, category), calls)| DropJson {
+                    cluster: cluster.to_string(),
+                    category: category.as_deref().map(str::to_owned),
+                    calls: *calls,
+                })
+                .collect(),
+            ejections: self.channel.ejections.clone(),
+            ejected: self.channel.ejected.clone(),
             latency_ms: LatencyJson {
                 p50: self.quantile(0.5),
                 p90: self.quantile(0.9),
@@ -164,6 +212,43 @@ impl CallReport {
             .copied()
             .unwrap_or_default();
         rounded(took.as_secs_f64() * 1e3)
+    }
+}
+
+/// Returns the lines about attempts, drops and ejections; nothing if every call was one attempt.
+fn attempts_text(json: &CallJson<'_>) -> String {
+    let mut lines = Vec::new();
+    if json.attempts != json.calls || json.retries > 0 {
+        lines.push(format!(
+            "attempts  {}, {} of them retries by policy and {} transparent retries",
+            json.attempts, json.retries, json.transparent_retries
+        ));
+    }
+    for drop in &json.drops {
+        let category = drop.category.as_deref();
+        let reason = category.unwrap_or("limit of concurrent requests");
+        lines.push(format!(
+            "dropped   {} × {}: {reason}",
+            drop.calls, drop.cluster
+        ));
+    }
+    for ejection in &json.ejections {
+        lines.push(format!(
+            "ejections {} × {}: {}",
+            ejection.count, ejection.cluster, ejection.reason
+        ));
+    }
+    for ejected in &json.ejected {
+        lines.push(format!(
+            "ejected   {} ({}) for {:.1} s at least: {}",
+            ejected.address, ejected.cluster, ejected.seconds_left, ejected.reason
+        ));
+    }
+    let with_breaks = lines.into_iter().map(|line| line + "\n");
+    let text: String = with_breaks.collect();
+    match text.is_empty() {
+        true => text,
+        false => format!("\n{text}"),
     }
 }
 
@@ -205,9 +290,59 @@ pub(super) struct CallJson<'a> {
     statuses: BTreeMap<&'static str, u64>,
     failures: Vec<FailureJson>,
     endpoints: Vec<EndpointJson>,
-    /// Number of retries by policy, of the calls that got a response.
+    /// Number of attempts of all calls. A call that fails before an endpoint is chosen may have none.
+    attempts: u64,
+    /// Number of retries by policy.
     retries: u64,
+    transparent_retries: u64,
+    /// Calls that the control plane's configuration dropped.
+    drops: Vec<DropJson>,
+    /// Ejections of endpoints by outlier detection during the calls.
+    ejections: Vec<EjectionJson>,
+    /// Endpoints that are ejected after the last call.
+    ejected: Vec<EjectedJson>,
     latency_ms: LatencyJson,
+}
+
+#[derive(Debug, Serialize)]
+struct DropJson {
+    cluster: String,
+    /// Category of the assignment; `null` for the limit of concurrent requests.
+    category: Option<String>,
+    calls: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct EjectionJson {
+    cluster: String,
+    reason: String,
+    count: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct EjectedJson {
+    cluster: String,
+    address: SocketAddr,
+    reason: &'static str,
+    /// Time until the endpoint may return.
+    seconds_left: f64,
+}
+
+impl EjectedJson {
+    fn of(endpoint: &EndpointStatus) -> Option<Self> {
+        let ejected = endpoint.ejected?;
+        let left = ejected.until.saturating_duration_since(Instant::now());
+        Some(Self {
+            cluster: endpoint.endpoint.cluster.to_string(),
+            address: endpoint.endpoint.address,
+            // As in metrics (gRFC A91).
+            reason: match ejected.reason {
+                EjectionReason::SuccessRate => "success_rate",
+                EjectionReason::FailurePercentage => "failure_percentage",
+            },
+            seconds_left: rounded(left.as_secs_f64()),
+        })
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -257,6 +392,7 @@ mod tests {
             status,
             endpoint: None,
             retries: 2,
+            dropped: None,
             took: Duration::from_millis(millis),
         }
     }

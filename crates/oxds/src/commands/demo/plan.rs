@@ -111,7 +111,9 @@ fn clusters(routes: &RouteConfig, authority: &str) -> Result<Vec<(Arc<str>, f64)
         .find(|route| route.matcher.matches(METHOD, &NoHeaders, || 0))
         .ok_or_else(|| format!("{}: no route matches {METHOD}", routes.name))?;
     match &route.action {
-        RouteAction::Unsupported => Err(format!("{}: route action is not a cluster", routes.name)),
+        RouteAction::NonForwarding | RouteAction::Unsupported => {
+            Err(format!("{}: route action is not a cluster", routes.name))
+        }
         RouteAction::Forward(forward) => Ok(match &forward.target {
             RouteTarget::Cluster(name) => vec![(Arc::clone(name), 1.0)],
             RouteTarget::Weighted(weighted) => {

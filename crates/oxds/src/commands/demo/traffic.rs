@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use oxds_channel::XdsChannel;
+use oxds_channel::{XdsChannel, code_name};
 use oxds_client::ClientPool;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
@@ -13,7 +13,7 @@ use tonic::Code;
 use super::plan::{METHOD, TrafficPlan};
 use super::tally::Tally;
 use crate::exit::Failure;
-use crate::unary::{Method, code_name};
+use crate::unary::Method;
 
 /// Time between two batches. With [`BATCH`] it makes 1,000 calls per second and service: enough for
 /// stable shares within seconds, and little CPU.

@@ -8,7 +8,9 @@ use crate::table::{Table, one_line};
 
 mod nodes;
 
-use nodes::{HeldBackChange, NackedResource, NodeType, Rollback, StatusReport, WaitsFor, fetch};
+use nodes::{
+    HeldBackChange, NackedResource, NodeStatus, NodeType, Rollback, StatusReport, WaitsFor, fetch,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,6 +94,7 @@ fn nacked(rollback: &Rollback) -> String {
         Some(WaitsFor {
             resource_type,
             name: Some(name),
+            ..
         }) if (resource_type, name) != (&rollback.resource_type, &rollback.name) => {
             format!("{resource_type} {}", one_line(name))
         }
@@ -179,12 +182,43 @@ fn waits_for(held_back: &HeldBackChange) -> String {
     let Some(WaitsFor {
         resource_type,
         name,
+        missing,
     }) = &held_back.waits_for
     else {
         return "sent next".to_owned();
     };
     let name = name.as_ref().map(|name| format!(" {name}"));
-    format!("waits for {resource_type}{}", name.unwrap_or_default())
+    let missing = if *missing {
+        ", which does not exist"
+    } else {
+        ""
+    };
+    format!(
+        "waits for {resource_type}{}{missing}",
+        name.unwrap_or_default()
+    )
+}
+
+/// Updates that make-before-break holds back from clients.
+#[derive(Debug, Default)]
+pub(super) struct HeldUpdates(Vec<NodeStatus>);
+
+impl HeldUpdates {
+    /// Fetches them; none if the control plane has no status page.
+    pub(super) async fn fetch(control_plane: &ControlPlane) -> Self {
+        let report = fetch(control_plane).await;
+        Self(report.map(|report| report.nodes).unwrap_or_default())
+    }
+
+    /// Returns why updates of this type are held back from a client. Updates of a type wait together.
+    pub(super) fn reason(&self, node: &str, resource_type: &str) -> Option<String> {
+        let nodes = self.0.iter().filter(|one| one.id == node);
+        let mut types = nodes.flat_map(|node| &node.types);
+        let of_type = types.find(|one| one.resource_type == resource_type)?;
+        let mut updates = of_type.held_back.iter();
+        let update = updates.find(|change| change.change == "update")?;
+        Some(format!("{} {}", described(update), waits_for(update)))
+    }
 }
 
 /// Formats a duration with about two digits: `0.4s`, `12s`, `3m`, `5h`, `9d`.
@@ -283,6 +317,7 @@ mod tests {
         let route = WaitsFor {
             resource_type: "rds".into(),
             name: Some("main".into()),
+            missing: false,
         };
         let mut of_type = NodeType {
             resource_type: "cds".into(),
@@ -307,6 +342,16 @@ mod tests {
         of_type.held_back_total = 1;
         of_type.held_back = vec![held_back(Some("blue"), None)];
         assert_eq!(reason(&of_type), "removal of blue: sent next");
+        let key = WaitsFor {
+            resource_type: "sds".into(),
+            name: Some("key".into()),
+            missing: true,
+        };
+        of_type.held_back = vec![held_back(Some("blue"), Some(key))];
+        assert_eq!(
+            reason(&of_type),
+            "removal of blue: waits for sds key, which does not exist"
+        );
     }
 
     #[test]

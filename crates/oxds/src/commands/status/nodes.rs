@@ -66,6 +66,9 @@ pub(super) struct WaitsFor {
     #[serde(rename = "kind")]
     pub(super) resource_type: String,
     pub(super) name: Option<String>,
+    /// Whether the resource does not exist.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) missing: bool,
 }
 
 /// The latest NACK of a type.

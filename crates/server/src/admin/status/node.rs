@@ -69,6 +69,9 @@ struct HeldStatus {
 struct WaitsForStatus {
     kind: String,
     name: Option<String>,
+    /// Present if the resource is not served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -192,6 +195,7 @@ fn held_status(held: &HeldBack, now: Instant) -> HeldStatus {
         waits_for: waits_for.map(|waits_for| WaitsForStatus {
             kind: waits_for.resource_type.to_string(),
             name: waits_for.name.as_ref().map(ToString::to_string),
+            missing: waits_for.missing.then_some(true),
         }),
         seconds: seconds(now - held.since),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use oxds_core::session::{Event, Frame, Session};
+use oxds_core::session::{Event, Frame, HeldChange, OverdueChange, Session};
 use oxds_types::{ApiVersion, ResourceType};
 use tracing::{debug, warn};
 
@@ -175,8 +175,17 @@ fn log(stream: u64, event: &Event, server: &Shared) {
             resource_type,
             held,
         } => {
+            let (change, name, waits_for) = match held {
+                OverdueChange::Update { name, waits_for } => {
+                    (HeldChange::Update, Some(name), Some(waits_for.to_string()))
+                }
+                OverdueChange::Removal(name) => (HeldChange::Removal, Some(name), None),
+                OverdueChange::Answer => (HeldChange::Answer, None, None),
+            };
+            let (held, name) = (change.as_str(), name.map(|name| &**name));
+            let waits_for = waits_for.as_deref();
             if let Some(Admitted { suppressed }) = admit(ClientLine::HeldTooLong) {
-                warn!(stream, %resource_type, ?held, suppressed, "hold timer expired, change sent");
+                warn!(stream, %resource_type, held, name, waits_for, suppressed, "hold timer expired, change sent");
             }
         }
     }

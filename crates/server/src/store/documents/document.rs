@@ -244,6 +244,7 @@ fn rule(reason: &Reason) -> &'static str {
         Reason::Deprecated(_) => "deprecated",
         Reason::WorkInProgress(_) => "work-in-progress",
         Reason::AcceptedField { .. } => "unknown-field",
+        Reason::Advice { rule, .. } => rule,
         _ => "other",
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::blocking::blocking;
 use super::{CallCredentials, CallError, Pending};
-use crate::random::random;
+use crate::rpc::random;
 use cache::{NextStep, TokenCache};
 use token::Token;
 

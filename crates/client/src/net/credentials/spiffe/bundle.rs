@@ -73,6 +73,13 @@ impl BundleMap {
     pub(crate) fn roots(&self, domain: &str) -> Option<&RootCertStore> {
         self.0.get(domain)
     }
+
+    /// Returns all trust domains with their authorities.
+    pub(crate) fn domains(&self) -> impl Iterator<Item = (&str, &RootCertStore)> {
+        self.0
+            .iter()
+            .map(|(domain, roots)| (domain.as_str(), roots))
+    }
 }
 
 impl Key {

@@ -1,4 +1,4 @@
-//! Verification of servers by their SPIFFE ID (gRFC A87).
+//! Verification of peers by their SPIFFE ID (gRFC A87).
 //!
 //! ```text
 //!   certificate ──► SPIFFE ID ──► trust domain ──► BundleMap ──► authorities ──► verified or rejected
@@ -6,7 +6,9 @@
 
 mod bundle;
 mod id;
+mod peer;
 mod verifier;
 
 pub(crate) use bundle::BundleMap;
+pub(crate) use peer::{roots_of, trust_domain, unknown_domain};
 pub(crate) use verifier::SpiffeVerifier;

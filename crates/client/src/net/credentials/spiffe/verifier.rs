@@ -1,7 +1,5 @@
 //! Verifies servers by the authorities of their trust domain (gRFC A87).
 
-use std::sync::Arc;
-
 use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
@@ -11,28 +9,15 @@ use tokio_rustls::rustls::crypto::{
 };
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme,
-};
+use tokio_rustls::rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-use super::{BundleMap, id};
+use super::{BundleMap, roots_of};
 
 /// Verifier that uses the authorities of the server's own trust domain. It does not check the host name.
 #[derive(Debug)]
 pub(crate) struct SpiffeVerifier {
     bundles: BundleMap,
     algorithms: WebPkiSupportedAlgorithms,
-}
-
-/// Reason why a certificate has no usable SPIFFE ID.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum SpiffeError {
-    #[error("the certificate has {0} URI names, expected one: its SPIFFE ID")]
-    Names(usize),
-    #[error("{id:?} is not a SPIFFE ID: it {fault}")]
-    Id { id: String, fault: &'static str },
-    #[error("trust domain {0:?} is not in the bundle map")]
-    Domain(String),
 }
 
 impl SpiffeVerifier {
@@ -44,22 +29,6 @@ impl SpiffeVerifier {
     }
 }
 
-/// Returns the trust domain of a certificate, which must have exactly one URI name: its SPIFFE ID.
-fn trust_domain(certificate: &CertificateDer<'_>) -> Result<String, Error> {
-    let certificate = webpki::EndEntityCert::try_from(certificate)
-        .map_err(|_| Error::from(CertificateError::BadEncoding))?;
-    let uris: Vec<_> = certificate.valid_uri_names().collect();
-    // SPIFFE X509-SVID: a certificate has exactly one URI name, its SPIFFE ID.
-    let [id] = uris[..] else {
-        return Err(SpiffeError::Names(uris.len()).into());
-    };
-    let domain = id::trust_domain(id).map_err(|fault| SpiffeError::Id {
-        id: id.to_owned(),
-        fault,
-    })?;
-    Ok(domain.to_owned())
-}
-
 impl ServerCertVerifier for SpiffeVerifier {
     fn verify_server_cert(
         &self,
@@ -69,10 +38,7 @@ impl ServerCertVerifier for SpiffeVerifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let domain = trust_domain(end_entity)?;
-        // gRFC A87: only the authorities of the certificate's own trust domain can verify it (C-258).
-        let roots = self.bundles.roots(&domain);
-        let roots = roots.ok_or(SpiffeError::Domain(domain))?;
+        let roots = roots_of(&self.bundles, end_entity)?;
         verify_server_cert_signed_by_trust_anchor(
             &ParsedCertificate::try_from(end_entity)?,
             roots,
@@ -103,11 +69,5 @@ impl ServerCertVerifier for SpiffeVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
-    }
-}
-
-impl From<SpiffeError> for Error {
-    fn from(error: SpiffeError) -> Self {
-        CertificateError::Other(OtherError(Arc::new(error))).into()
     }
 }

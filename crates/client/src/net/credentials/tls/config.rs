@@ -6,12 +6,13 @@ use std::sync::Arc;
 use oxds_types::file::FileError;
 use oxds_types::pem;
 use oxds_types::reload::{Contents, Reloadable};
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::net::credentials::roots;
 use crate::net::credentials::spiffe::{BundleMap, SpiffeVerifier};
 use crate::net::credentials::{CertificateFiles, Trust};
 
@@ -19,6 +20,11 @@ use crate::net::credentials::{CertificateFiles, Trust};
 pub(super) fn open(
     files: &CertificateFiles,
 ) -> Result<Reloadable<ClientConfig, FileError>, FileError> {
+    if let Some(revocation) = &files.revocation {
+        // An ignored list would be worse than none.
+        let reason = "revocation lists are for certificate providers: the credentials \"tls\" do not support crl_directory";
+        return Err(FileError::new(&revocation.directory, reason));
+    }
     let trusted = match &files.trust {
         Trust::System => None,
         Trust::Authorities(path) | Trust::Spiffe(path) => Some(path),
@@ -77,34 +83,12 @@ fn verifier<'a>(
             let map = BundleMap::parse(json).map_err(|fault| FileError::new(path, fault))?;
             return Ok(Arc::new(SpiffeVerifier::new(map, provider)));
         }
-        (_, Some(pem)) => authorities(path, pem)?,
-        (_, None) => system_roots(path)?,
+        (_, Some(pem)) => roots::authorities(path, pem)?,
+        (_, None) => roots::of_system()?,
     };
     let verifier =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     Ok(verifier
         .build()
         .map_err(|error| FileError::new(path, error))?)
-}
-
-fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, FileError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in pem::certificates(path, pem)? {
-        let added = roots.add(certificate);
-        added.map_err(|error| FileError::new(path, error))?;
-    }
-    Ok(roots)
-}
-
-/// Loads the system's authorities. Invalid certificates are skipped, as other programs do; it is an error if none is left.
-fn system_roots(path: &Path) -> Result<RootCertStore, FileError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        let reasons: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
-        let reason = format!("no valid certificate found: {}", reasons.join(", "));
-        return Err(FileError::new(path, reason));
-    }
-    Ok(roots)
 }

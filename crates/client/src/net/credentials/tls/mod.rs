@@ -2,7 +2,6 @@
 
 mod config;
 
-use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 
@@ -10,11 +9,11 @@ use oxds_types::file::FileError;
 use oxds_types::reload::Reloadable;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
 
 use super::blocking::blocking;
+use super::handshake::{handshake, invalid};
 use super::{CertificateFiles, ChannelCredentials, Pending};
 use crate::net::transport::{Http, Socket};
 
@@ -92,37 +91,11 @@ impl ChannelCredentials for TlsCredentials {
             let mut settings = (*self.settings().await?).clone();
             settings.alpn_protocols = vec![http.alpn().to_vec()];
             let name = ServerName::try_from(host.to_owned()).map_err(invalid)?;
-            let connector = TlsConnector::from(Arc::new(settings));
-            let connected = connector.connect(name, socket).await;
-            let stream = connected.map_err(readable)?;
-            let agreed = stream.get_ref().1.alpn_protocol();
-            // RFC 9113 §3.2: HTTP/2 over TLS must be agreed by ALPN. HTTP/1.1 servers may not support ALPN.
-            if agreed != Some(http.alpn()) && (http, agreed) != (Http::One, None) {
-                return Err(invalid(format_args!(
-                    "ALPN: the server did not select {:?}",
-                    http.alpn().escape_ascii().to_string()
-                )));
-            }
-            Ok(Socket::secured(stream))
+            handshake(Arc::new(settings), name, socket, http).await
         })
     }
 
     fn is_private(&self) -> bool {
         true
     }
-}
-
-/// Replaces the debug form in which rustls prints the errors of custom verifiers by their message.
-fn readable(error: io::Error) -> io::Error {
-    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
-    match cause {
-        Some(Error::InvalidCertificate(CertificateError::Other(reason))) => {
-            invalid(format_args!("invalid peer certificate: {reason}"))
-        }
-        _ => error,
-    }
-}
-
-fn invalid(reason: impl Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, reason.to_string())
 }

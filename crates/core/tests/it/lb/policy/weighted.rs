@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use oxds_core::lb::Connectivity::{Ready, TransientFailure};
 use oxds_core::lb::policy::{
-    EndpointWeight, Policy, PolicyConfig, PolicyInput, PolicyUpdate, WeightedRoundRobinConfig,
+    EndpointWeight, Policy, PolicyConfig, PolicyInput, PolicyUpdate, WeightState,
+    WeightedRoundRobinConfig,
 };
 use oxds_core::time::Instant;
 use oxds_types::orca::OrcaLoadReport;
@@ -96,6 +97,46 @@ fn c250_fewer_than_two_weights_mean_round_robin() {
         );
         assert_eq!(update.picker.weights(), []);
     }
+}
+
+#[test]
+fn c260_weights_are_reported_by_locality_with_their_state() {
+    let weighted = Arc::new(WeightedRoundRobinConfig {
+        blackout_period: Duration::from_secs(10),
+        ..WeightedRoundRobinConfig::default()
+    });
+    let policy = PolicyConfig::WeightedRoundRobin(Arc::clone(&weighted));
+    let policy = PolicyConfig::WrrLocality(Arc::new(policy));
+    let policy = built(&policy, &[locality(1, 1, &[1; 3]), locality(2, 1, &[1; 2])]);
+    // given one endpoint that has reported long enough, one that has just begun, and one whose last report is old
+    let weights: Vec<_> = (0..5)
+        .map(|_| Arc::new(EndpointWeight::default()))
+        .collect();
+    let reports = [(0, 0), (0, 190), (0, 200), (1, 195), (2, 0), (4, 200)];
+    for (child, seconds) in reports {
+        weights[child].handle_report(at(seconds), &report(10.0, 1.0), &weighted);
+    }
+    let input = PolicyInput {
+        now: at(200),
+        states: &[Ready, Ready, Ready, TransientFailure, Ready],
+        weights: &weights,
+    };
+    let reports = policy.weight_reports(input);
+    let (usable, young, stale) = (
+        WeightState::Usable(10.0),
+        WeightState::NotYetUsable,
+        WeightState::Stale,
+    );
+    assert_eq!(reports.len(), 2);
+    assert_eq!(reports[0].weights, [usable, young, stale]);
+    assert_eq!((reports[0].child, reports[0].is_of_locality), (0, true));
+    assert!(reports[0].is_fallback());
+    // and only endpoints that are ready count
+    assert_eq!(reports[1].weights, [young]);
+    assert_eq!(reports[1].child, 4);
+    // and policies without weights report none
+    let other = built(&PolicyConfig::RoundRobin, &[locality(1, 1, &[1; 3])]);
+    assert!(other.weight_reports(input).is_empty());
 }
 
 #[test]
