@@ -124,10 +124,7 @@ async fn all(scenarios: Vec<Scenario>, peers: &Arc<Peers>) -> Fallible<(usize, u
 /// Runs one scenario and prints its line.
 async fn one(scenario: &Scenario, peers: &Arc<Peers>) -> Fallible<bool> {
     let dir = tempfile::Builder::new().prefix("oxds-interop-").tempdir()?;
-    let context = Context {
-        peers: Arc::clone(peers),
-        dir: dir.path().to_owned(),
-    };
+    let context = Context::new(Arc::clone(peers), dir.path().to_owned());
     let started = Instant::now();
     let ended = tokio::time::timeout(SCENARIO_LIMIT, (scenario.run)(context)).await;
     let seconds = started.elapsed().as_secs_f32();

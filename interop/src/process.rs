@@ -74,14 +74,21 @@ impl Process {
     /// Waits for a stdout line that begins with `prefix` and returns what follows it.
     pub(crate) async fn line(&mut self, prefix: &str, limit: Duration) -> Fallible<String> {
         let what = format!("{}: a line \"{prefix}…\"", self.name);
+        // A process that has ended prints no more, but its last lines may be read after its end was seen.
+        let mut looks_after_end = 0;
         until(&what, limit, async || {
-            let found = self.find(prefix);
-            match found {
-                None => self.running().map(|()| None),
-                found => Ok(found),
+            if let Some(found) = self.find(prefix) {
+                return Ok(Some(Ok(found)));
             }
+            let Err(ended) = self.running() else {
+                return Ok(None);
+            };
+            looks_after_end += 1;
+            let last_looks = 10;
+            Ok((looks_after_end > last_looks)
+                .then(|| Err(format!("{what}: {ended}; see {}", self.log.display()).into())))
         })
-        .await
+        .await?
     }
 
     /// The first stdout line so far that begins with `prefix`, without it.

@@ -36,9 +36,9 @@ impl Make {
 }
 
 impl ControlPlane {
-    /// Serves `folder` on a port that the system chooses.
+    /// Serves `folder` on an address that it can have again after its death.
     pub(crate) async fn serve(cx: &Context, make: Make, folder: &Folder) -> Fallible<Self> {
-        Self::serve_on(cx, make, folder, SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::serve_on(cx, make, folder, cx.address()?).await
     }
 
     /// Serves `folder` on a given address, as a restarted process does.
@@ -48,9 +48,8 @@ impl ControlPlane {
         folder: &Folder,
         address: SocketAddr,
     ) -> Fallible<Self> {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Ok(match make {
-            Make::Oxds => Self::Oxds(Oxds::serve_on(cx, folder, address, any).await?),
+            Make::Oxds => Self::Oxds(Oxds::serve_on(cx, folder, address, cx.address()?).await?),
             Make::Foreign(make) => {
                 Self::Foreign(ForeignControlPlane::serve_on(cx, make, folder, address).await?)
             }

@@ -60,9 +60,9 @@ impl Foreign {
 }
 
 impl ForeignControlPlane {
-    /// Serves `folder` on a port that the system chooses.
+    /// Serves `folder` on an address that it can have again after its death.
     pub(crate) async fn serve(cx: &Context, make: Foreign, folder: &Folder) -> Fallible<Self> {
-        Self::serve_on(cx, make, folder, SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::serve_on(cx, make, folder, cx.address()?).await
     }
 
     /// Serves `folder` on a given address, as a restarted process does.

@@ -69,7 +69,8 @@ impl GrpcServer {
         bootstrap: &Path,
         name: &str,
     ) -> Fallible<Self> {
-        let address = free_address()?;
+        // The name of a listener contains the port, so it must be known before the server binds it.
+        let address = cx.address()?;
         let mut command = make.command(cx);
         command.args([&address.to_string(), METHOD, name]);
         command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
@@ -93,9 +94,4 @@ impl GrpcServer {
     pub(crate) fn running(&mut self) -> Fallible {
         self.process.running()
     }
-}
-
-/// Reserves a port: the name of a listener contains the port, so it must be known before the server binds it.
-pub(crate) fn free_address() -> Fallible<SocketAddr> {
-    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }

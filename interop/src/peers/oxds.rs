@@ -32,10 +32,9 @@ pub(crate) struct Oxds {
 }
 
 impl Oxds {
-    /// Serves `folder` on ports that the system chooses.
+    /// Serves `folder` on addresses that it can have again after its death.
     pub(crate) async fn serve(cx: &Context, folder: &Folder) -> Fallible<Self> {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self::serve_on(cx, folder, any, any).await
+        Self::serve_on(cx, folder, cx.address()?, cx.address()?).await
     }
 
     /// The same, and writes the served resources into `files`.
@@ -44,12 +43,11 @@ impl Oxds {
         folder: &Folder,
         files: &Path,
     ) -> Fallible<Self> {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
         Self::start(
             cx,
             folder,
-            any,
-            any,
+            cx.address()?,
+            cx.address()?,
             &["--files".as_ref(), files.as_os_str()],
         )
         .await
@@ -62,9 +60,8 @@ impl Oxds {
         grpc: SocketAddr,
         options: &[OsString],
     ) -> Fallible<Self> {
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let options: Vec<_> = options.iter().map(OsString::as_os_str).collect();
-        Self::start(cx, folder, grpc, any, &options).await
+        Self::start(cx, folder, grpc, cx.address()?, &options).await
     }
 
     /// Serves `folder` on given addresses, as a restarted process does.

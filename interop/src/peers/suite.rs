@@ -14,7 +14,6 @@ use oxds_interop_xds::wire::Connection;
 use tokio::process::Command;
 use tonic::Request;
 
-use super::grpc_server::free_address;
 use crate::config::LISTENER;
 use crate::process::Process;
 use crate::wait::until;
@@ -59,7 +58,7 @@ pub(crate) struct SuiteServer {
 impl SuiteServer {
     /// Starts a server that answers as `host`.
     pub(crate) async fn start(cx: &Context, suite: Suite, host: &str) -> Fallible<Self> {
-        let address = free_address()?;
+        let address = cx.address()?;
         let command = Self::command(cx, suite, host, address);
         Self::spawn(cx, host, command, address, address).await
     }
@@ -71,7 +70,7 @@ impl SuiteServer {
         host: &str,
         bootstrap: &Path,
     ) -> Fallible<Self> {
-        let (address, maintenance) = (free_address()?, free_address()?);
+        let (address, maintenance) = (cx.address()?, cx.address()?);
         let maintenance_port = format!("--maintenance_port={}", maintenance.port());
         let mut command = Self::command(cx, suite, host, address);
         command.args(["--secure_mode=true", &maintenance_port]);
@@ -126,7 +125,7 @@ impl SuiteClient {
         bootstrap: &Path,
         flags: &[&str],
     ) -> Fallible<Self> {
-        let address = free_address()?;
+        let address = cx.address()?;
         let mut command = Command::new(&cx.peers.suite_clients[suite.index()]);
         command.arg(format!("--server=xds:///{LISTENER}"));
         command.arg(format!("--stats_port={}", address.port()));

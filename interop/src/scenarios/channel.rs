@@ -131,7 +131,8 @@ async fn calls_follow_an_update(cx: Context) -> Fallible {
 /// when the first dies and returns,
 /// then calls go to the second, and return; at most the calls in progress at its death are lost.
 async fn calls_follow_priorities(cx: Context) -> Fallible {
-    let (near, far) = (Backend::start("near").await?, Backend::start("far").await?);
+    let near = Backend::start_on("near", cx.address()?).await?;
+    let far = Backend::start("far").await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster("blue"),

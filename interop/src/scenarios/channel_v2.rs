@@ -1,12 +1,11 @@
 //! Our own channel, configured in API v2: by the go-control-plane of that time, and by `oxds serve` (gRFC A30): C-50,
 //! C-51, C-52, C-54, C-57, C-60.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use oxds_channel::{Bootstrap, TransportPolicy};
 use serde_json::Value;
-use tokio::net::TcpListener;
 
 use super::{SETTLED, SOON, Scenario, only_at};
 use crate::backend::Backend;
@@ -45,12 +44,6 @@ pub(super) fn all_to(name: &str, backend: &Backend) -> [String; 4] {
         cluster(name),
         assignment(name, &[&[backend.address]]),
     ]
-}
-
-/// A port that is free now, for a control plane that stops and returns.
-pub(super) async fn free_address() -> Fallible<SocketAddr> {
-    let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    Ok(socket.local_addr()?)
 }
 
 /// A bootstrap with these servers in order of priority, each with its features.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use oxds_channel::{ClientPool, TransportPolicy};
 use oxds_core::resource::Cluster;
 
-use super::channel_v2::{all_to, asks_in, bootstrap, free_address, served_by};
+use super::channel_v2::{all_to, asks_in, bootstrap, served_by};
 use super::{SETTLED, SOON, Scenario};
 use crate::backend::Backend;
 use crate::config::{Folder, LISTENER, in_v2};
@@ -47,7 +47,7 @@ impl Place {
         std::fs::create_dir_all(&dir)?;
         Ok(Self {
             make,
-            address: free_address().await?,
+            address: cx.address()?,
             folder: Folder::create(&dir)?,
         })
     }

@@ -219,7 +219,8 @@ async fn circuit_breaker_limits_calls(cx: Context, client: Client) -> Fallible {
 /// when the endpoint of the first dies and returns,
 /// then calls go to the second, and return; at most the calls in progress are lost (A37).
 async fn aggregate_cluster_fails_over_and_returns(cx: Context, client: Client) -> Fallible {
-    let (near, far) = (Backend::start("near").await?, Backend::start("far").await?);
+    let near = Backend::start_on("near", cx.address()?).await?;
+    let far = Backend::start("far").await?;
     let resources = [
         routes(&[("both", 1)]),
         aggregate("both", &["near", "far"]),

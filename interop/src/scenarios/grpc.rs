@@ -135,7 +135,8 @@ async fn calls_follow_weights(cx: Context, grpc: Grpc) -> Fallible {
 /// when the first dies and returns,
 /// then calls go to the second, and return; none is lost (A56).
 async fn calls_follow_priorities(cx: Context, grpc: Grpc) -> Fallible {
-    let (near, far) = (Backend::start("near").await?, Backend::start("far").await?);
+    let near = Backend::start_on("near", cx.address()?).await?;
+    let far = Backend::start("far").await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster("blue"),

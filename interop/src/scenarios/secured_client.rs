@@ -56,7 +56,7 @@ async fn channel_to_go(cx: Context) -> Fallible {
     let serve = async |address: SocketAddr| {
         ForeignControlPlane::serve_with(&cx, Foreign::Go, &folder, address, &options).await
     };
-    let mut control_plane = serve(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+    let mut control_plane = serve(cx.address()?).await?;
     let address = control_plane.grpc;
     let load = ChannelLoad::start_with(certificates.bootstrap_with_token(address)?)?;
     only_at(&load.calls, "calls", &["blue"]).await?;

@@ -119,8 +119,8 @@ impl Secured {
             folder.write(file, documents)?;
         }
         let certificates = Certificates::create(&cx.dir)?;
-        let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let oxds = Oxds::serve_with(cx, &folder, any, &certificates.of_oxds(tls)?).await?;
+        let oxds =
+            Oxds::serve_with(cx, &folder, cx.address()?, &certificates.of_oxds(tls)?).await?;
         Ok(Self {
             folder,
             certificates,

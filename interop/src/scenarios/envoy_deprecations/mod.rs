@@ -52,8 +52,7 @@ async fn agrees_on_refused_fields(cx: Context) -> Fallible {
         "--allow-unknown-static-fields",
     ];
     let overrides: Vec<OsString> = overrides.iter().map(OsString::from).collect();
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let oxds = Oxds::serve_with(&cx, &folder, any, &overrides).await?;
+    let oxds = Oxds::serve_with(&cx, &folder, cx.address()?, &overrides).await?;
     let file = bootstrap(&cx, Bootstrap::Envoy(Protocol::Delta), oxds.grpc).await?;
     let envoy = Envoy::start_with(&cx, &file, &["--reject-unknown-dynamic-fields"]).await?;
 
