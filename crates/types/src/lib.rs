@@ -44,6 +44,7 @@
 //! | feature | content |
 //! |---|---|
 //! | `codec` | [`codec`], [`descriptor`], [`error`], [`reference`](mod@reference), [`translate`], [`validate`](mod@validate), [`version`], [`version_map`] |
+//! | `etcd` | `etcd`: messages of etcd's API |
 //! | `pem` | `pem` |
 //! | `server` | `codec`, and [`Glob`], [`RequestSize`], [`settings`] |
 //!
@@ -85,6 +86,8 @@ pub mod descriptor;
 pub mod discovery;
 #[cfg(feature = "codec")]
 pub mod error;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 pub mod file;
 #[cfg(test)]
 mod generator;
