@@ -37,7 +37,7 @@ pub struct StatusResponse {
     pub db_size_quota: i64,
 }
 
-/// What is done with alarms.
+/// Action of an [`AlarmRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
 pub enum AlarmAction {
@@ -64,7 +64,7 @@ pub enum AlarmType {
 /// Lists or changes alarms.
 #[derive(Clone, Copy, PartialEq, Eq, Message)]
 pub struct AlarmRequest {
-    /// What is done.
+    /// The action.
     #[prost(enumeration = "AlarmAction", tag = "1")]
     pub action: i32,
     /// The member; 0 for all.
