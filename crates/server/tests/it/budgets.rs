@@ -334,6 +334,14 @@ async fn cost_c2_csds_flood_is_bounded() {
         stream.sotw_acked().await;
         clients.push(stream);
     }
+    // CSDS shows a resource once its ACK has been read.
+    until("all clients are in sync", async || {
+        let status = crate::admin::json(server.http).await;
+        let nodes = status["nodes"].as_array().unwrap();
+        let in_sync = nodes.iter().filter(|node| node["in_sync"] == true);
+        (in_sync.count() == 20).then_some(())
+    })
+    .await;
     // Each response has 26 MB, of which the contents are shared.
     let mut asking = rude(&server).await;
     let mut calls = Vec::new();
