@@ -116,7 +116,7 @@ impl Service<Request<Body>> for ServerConnection {
             if let Some(call_auth) = call_auth {
                 let added = call_auth.add_to(request.headers_mut()).await;
                 // gRFC A97: without its credentials, the call ends with their status and is not sent (C-34).
-                added.map_err(Status::from)?;
+                added.map_err(refused)?;
             }
             let error: BoxError = match sender.send(request).await {
                 Ok(response) => {
@@ -167,11 +167,10 @@ impl http_body::Body for ServerBody {
     }
 }
 
-impl From<CallError> for Status {
-    fn from(error: CallError) -> Self {
-        match error {
-            CallError::Unavailable(why) => Self::unavailable(why),
-            CallError::Unauthenticated(why) => Self::unauthenticated(why),
-        }
+/// Returns the status of a call without its credentials.
+fn refused(error: CallError) -> Status {
+    match error {
+        CallError::Unauthenticated(why) => Status::unauthenticated(why),
+        error => Status::unavailable(error.to_string()),
     }
 }

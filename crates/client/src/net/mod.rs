@@ -9,13 +9,15 @@
 //!             transport/ ────┘  resolves the address, opens the socket, waits for the server's SETTINGS
 //! ```
 //!
-//! Nothing here knows xDS. No decision about retries or backoff is made here either: the state machines of
+//! `oxds-net` has the transport and the credentials that other clients share. Nothing here knows xDS. No decision about retries or backoff is made here either: the state machines of
 //! `oxds_core` make them. The crate root re-exports `credentials`, `transport` and `ServerConnection`.
 
+mod codec;
 mod connection;
 pub mod credentials;
 mod link;
-pub mod transport;
 
+pub(crate) use codec::RequestCodec;
 pub use connection::{ServerBody, ServerConnection};
 pub(crate) use link::{ServerLink, ServerLinks};
+pub use oxds_net::transport;

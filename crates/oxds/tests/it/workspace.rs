@@ -152,6 +152,10 @@ fn workspace_has_no_forbidden_edge() {
                 "time",
             ],
         ),
+        (
+            "oxds-net",
+            &["oxds-core", "oxds-client", "oxds-server", "oxds-channel"],
+        ),
         ("oxds-client", &["oxds-server", "oxds-channel"]),
         ("oxds-server", &["oxds-client", "oxds-channel"]),
         ("oxds-channel", &["oxds-server"]),

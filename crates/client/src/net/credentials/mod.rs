@@ -15,98 +15,22 @@
 //!
 //! Files are read when a connection or a call needs them, not in the background, so unused credentials cost nothing.
 
-#[cfg(feature = "tls")]
-pub(crate) mod blocking;
 mod call_auth;
 mod configured;
-mod files;
-#[cfg(feature = "tls")]
-pub(crate) mod handshake;
 #[cfg(feature = "tls")]
 mod jwt;
-#[cfg(feature = "tls")]
-pub(crate) mod roots;
-#[cfg(feature = "tls")]
-pub(crate) mod spiffe;
-#[cfg(feature = "tls")]
-mod tls;
 mod types;
-
-use std::fmt;
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
-
-use http::HeaderMap;
 
 pub(crate) use call_auth::CallAuth;
 pub use configured::Configured;
-pub use files::{CertificateFiles, IdentityFiles, RevocationFiles, Trust};
 #[cfg(feature = "tls")]
 pub use jwt::JwtTokenFile;
 #[cfg(feature = "tls")]
-pub use tls::TlsCredentials;
+pub use oxds_net::credentials::TlsCredentials;
+pub use oxds_net::credentials::{
+    CallCredentials, CallError, CertificateFiles, ChannelCredentials, IdentityFiles, Insecure,
+    Pending, RevocationFiles, Trust,
+};
+#[cfg(feature = "tls")]
+pub(crate) use oxds_net::credentials::{blocking, handshake, roots, spiffe};
 pub use types::CredentialTypes;
-
-use crate::net::transport::{Http, Socket};
-
-/// Boxed future that the methods of these traits return.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Secures connections: TLS, for example, or nothing for plaintext.
-pub trait ChannelCredentials: fmt::Debug + Send + Sync + 'static {
-    /// Performs the security handshake over a connection to `host`, a DNS name or an IP address. The caller limits its time
-    /// to gRPC's connect timeout.
-    ///
-    /// # Errors
-    /// The server's identity is wrong, the server rejects this client's identity, or it does not speak `http`.
-    fn secure<'a>(
-        &'a self,
-        socket: Socket,
-        host: &'a str,
-        http: Http,
-    ) -> Pending<'a, io::Result<Socket>>;
-
-    /// Returns whether the connection is encrypted and authenticated. Call credentials are sent only then.
-    fn is_private(&self) -> bool;
-}
-
-/// Authenticates each call by headers.
-pub trait CallCredentials: fmt::Debug + Send + Sync + 'static {
-    /// Returns the headers of the next call or REST poll. It runs once per call, and delays only that call.
-    ///
-    /// # Errors
-    /// No credentials are available. The call is not sent, and ends with this error.
-    fn headers(&self) -> Pending<'_, Result<HeaderMap, CallError>>;
-}
-
-/// Reason why a call has no credentials.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CallError {
-    /// The credentials are not available now; the call ends with UNAVAILABLE.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The credentials are invalid; the call ends with UNAUTHENTICATED.
-    #[error("{0}")]
-    Unauthenticated(String),
-}
-
-/// Plaintext connections.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Insecure;
-
-impl ChannelCredentials for Insecure {
-    fn secure<'a>(
-        &'a self,
-        socket: Socket,
-        _: &'a str,
-        _: Http,
-    ) -> Pending<'a, io::Result<Socket>> {
-        Box::pin(async { Ok(socket) })
-    }
-
-    fn is_private(&self) -> bool {
-        false
-    }
-}

@@ -16,7 +16,7 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
 
 use super::peer::GrpcPeer;
-use crate::net::transport::RequestCodec;
+use crate::net::RequestCodec;
 use crate::net::{ServerConnection, ServerLink};
 use crate::source::event::{SourceEvent, StreamEnd};
 

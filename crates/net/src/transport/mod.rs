@@ -5,7 +5,6 @@
 //! once. [`dial_with`] makes connections of hyper, which queue their requests; a caller of [`dial`] makes the HTTP/2
 //! handshake itself. This module has no pool and does not reconnect: the state machines that use it decide about both.
 
-mod codec;
 mod dial;
 mod error;
 mod first_of;
@@ -18,7 +17,6 @@ mod socket;
 mod uri;
 
 pub use self::http::Http;
-pub use codec::{RequestCodec, RequestEncoder};
 pub use dial::{
     Connected, Http2Socket, Keepalive, Opened, SocketAddresses, dial, dial_secured, dial_with, open,
 };

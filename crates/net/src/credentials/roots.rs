@@ -10,7 +10,7 @@ use tokio_rustls::rustls::RootCertStore;
 ///
 /// # Errors
 /// The file has no certificate, or an invalid one. The path is for the error.
-pub(crate) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, FileError> {
+pub fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, FileError> {
     let mut roots = RootCertStore::empty();
     let certificates = pem::certificates(path, pem)?;
     let count = certificates.len();
@@ -30,7 +30,7 @@ pub(crate) fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, File
 ///
 /// # Errors
 /// There is no valid certificate.
-pub(crate) fn of_system() -> Result<RootCertStore, FileError> {
+pub fn of_system() -> Result<RootCertStore, FileError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);

@@ -8,13 +8,13 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
 
-use crate::net::transport::{Http, Socket};
+use crate::transport::{Http, Socket};
 
 /// Performs the handshake. The configuration offers the protocol.
 ///
 /// # Errors
 /// The handshake fails, or the server does not speak `http`.
-pub(crate) async fn handshake(
+pub async fn handshake(
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     socket: Socket,
@@ -34,7 +34,7 @@ pub(crate) async fn handshake(
 }
 
 /// Replaces the debug form in which rustls prints the errors of custom verifiers by their message.
-pub(crate) fn readable(error: io::Error) -> io::Error {
+pub fn readable(error: io::Error) -> io::Error {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     match cause {
         Some(Error::InvalidCertificate(CertificateError::Other(reason))) => {
@@ -45,6 +45,6 @@ pub(crate) fn readable(error: io::Error) -> io::Error {
 }
 
 /// Makes an error of the handshake from its text.
-pub(crate) fn invalid(reason: impl Display) -> io::Error {
+pub fn invalid(reason: impl Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, reason.to_string())
 }

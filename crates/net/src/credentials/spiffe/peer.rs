@@ -22,7 +22,7 @@ enum SpiffeError {
 ///
 /// # Errors
 /// The certificate has no SPIFFE ID, or its trust domain is not in the map.
-pub(crate) fn roots_of<'a>(
+pub fn roots_of<'a>(
     bundles: &'a BundleMap,
     certificate: &CertificateDer<'_>,
 ) -> Result<&'a RootCertStore, Error> {
@@ -34,12 +34,12 @@ pub(crate) fn roots_of<'a>(
 }
 
 /// Returns the error that a trust domain is not in the map.
-pub(crate) fn unknown_domain(domain: String) -> Error {
+pub fn unknown_domain(domain: String) -> Error {
     SpiffeError::Domain(domain).into()
 }
 
 /// Returns the trust domain of a certificate, which must have exactly one URI name: its SPIFFE ID.
-pub(crate) fn trust_domain(certificate: &CertificateDer<'_>) -> Result<String, Error> {
+pub fn trust_domain(certificate: &CertificateDer<'_>) -> Result<String, Error> {
     let certificate = webpki::EndEntityCert::try_from(certificate)
         .map_err(|_| Error::from(CertificateError::BadEncoding))?;
     let uris: Vec<_> = certificate.valid_uri_names().collect();

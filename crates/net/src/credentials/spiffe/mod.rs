@@ -9,6 +9,6 @@ mod id;
 mod peer;
 mod verifier;
 
-pub(crate) use bundle::BundleMap;
-pub(crate) use peer::{roots_of, trust_domain, unknown_domain};
-pub(crate) use verifier::SpiffeVerifier;
+pub use bundle::BundleMap;
+pub use peer::{roots_of, trust_domain, unknown_domain};
+pub use verifier::SpiffeVerifier;

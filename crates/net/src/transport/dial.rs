@@ -21,7 +21,7 @@ use super::read_first::ReadFirst;
 use super::sender::{Driver, RequestBody, RequestSender};
 use super::socket::Socket;
 use super::uri::{DialTarget, ServerUri};
-use crate::net::credentials::{ChannelCredentials, Insecure};
+use crate::credentials::{ChannelCredentials, Insecure};
 
 /// HTTP/2 keepalive: when an unanswered ping closes a connection (gRFC A8).
 ///
@@ -263,7 +263,7 @@ mod tests {
     use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
     use super::*;
-    use crate::net::transport::SendError;
+    use crate::transport::SendError;
 
     /// A peer that sends SETTINGS. Once closed, it has sent a GOAWAY that covers no stream and has closed the socket, so
     /// writes fail, and the client has not read the GOAWAY yet.

@@ -3,7 +3,7 @@
 use std::io;
 
 /// Runs a blocking read on tokio's blocking threads: files may be on slow or network disks.
-pub(crate) async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     read: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
     let read = tokio::task::spawn_blocking(read);

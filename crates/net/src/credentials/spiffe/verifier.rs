@@ -15,13 +15,15 @@ use super::{BundleMap, roots_of};
 
 /// Verifier that uses the authorities of the server's own trust domain. It does not check the host name.
 #[derive(Debug)]
-pub(crate) struct SpiffeVerifier {
+pub struct SpiffeVerifier {
     bundles: BundleMap,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl SpiffeVerifier {
-    pub(crate) fn new(bundles: BundleMap, provider: &CryptoProvider) -> Self {
+    /// Creates a verifier with the authorities of these bundles.
+    #[must_use]
+    pub fn new(bundles: BundleMap, provider: &CryptoProvider) -> Self {
         Self {
             bundles,
             algorithms: provider.signature_verification_algorithms,

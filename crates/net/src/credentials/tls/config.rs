@@ -12,9 +12,9 @@ use tokio_rustls::rustls::client::danger::ServerCertVerifier;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
-use crate::net::credentials::roots;
-use crate::net::credentials::spiffe::{BundleMap, SpiffeVerifier};
-use crate::net::credentials::{CertificateFiles, Trust};
+use crate::credentials::roots;
+use crate::credentials::spiffe::{BundleMap, SpiffeVerifier};
+use crate::credentials::{CertificateFiles, Trust};
 
 /// Reads the files for the first time, and returns a configuration that can be reloaded.
 pub(super) fn open(

@@ -107,7 +107,7 @@ impl CertificateFiles {
     }
 
     /// Parses the `config` of a `file_watcher` provider, which must name at least one file (gRFC A29).
-    pub(crate) fn parse_watcher(config: Option<&Value>) -> Result<Self, String> {
+    pub fn parse_watcher(config: Option<&Value>) -> Result<Self, String> {
         let files = Self::parse(config)?;
         // gRFC A29: a provider without any file provides nothing (C-27).
         if files.identity.is_none() && files.trust == Trust::System {
@@ -126,7 +126,7 @@ impl CertificateFiles {
     }
 
     /// Returns the `config` that parses to an equal value.
-    pub(crate) fn to_config(&self) -> Value {
+    pub fn to_config(&self) -> Value {
         let mut fields = Map::new();
         let mut put = |name: &str, path: &PathBuf| {
             fields.insert(name.to_owned(), path.to_string_lossy().into());

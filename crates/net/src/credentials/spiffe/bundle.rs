@@ -20,7 +20,7 @@ use super::id;
 ///
 /// The map may be empty, and a domain may have no authority; then all its certificates are rejected.
 #[derive(Debug)]
-pub(crate) struct BundleMap(HashMap<String, RootCertStore>);
+pub struct BundleMap(HashMap<String, RootCertStore>);
 
 #[derive(Deserialize)]
 struct BundleMapFile {
@@ -50,7 +50,7 @@ impl BundleMap {
     /// # Errors
     /// The position and the rule that is broken. One invalid key makes the whole map invalid (gRFC A87): a partial set of
     /// authorities must not be used.
-    pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
         let file: BundleMapFile =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let mut map = HashMap::new();
@@ -70,12 +70,12 @@ impl BundleMap {
     }
 
     /// Returns the authorities of a trust domain; `None` if it is not in the map.
-    pub(crate) fn roots(&self, domain: &str) -> Option<&RootCertStore> {
+    pub fn roots(&self, domain: &str) -> Option<&RootCertStore> {
         self.0.get(domain)
     }
 
     /// Returns all trust domains with their authorities.
-    pub(crate) fn domains(&self) -> impl Iterator<Item = (&str, &RootCertStore)> {
+    pub fn domains(&self) -> impl Iterator<Item = (&str, &RootCertStore)> {
         self.0
             .iter()
             .map(|(domain, roots)| (domain.as_str(), roots))

@@ -12,7 +12,7 @@ use tonic_prost::{ProstCodec, ProstDecoder};
 /// Writes requests in the API version of their stream (gRFC A30). Responses of both versions are read as v3: v2 messages have
 /// the same field numbers and fewer fields.
 #[derive(Debug, Clone)]
-pub struct RequestCodec<Q, R> {
+pub(crate) struct RequestCodec<Q, R> {
     version: ApiVersion,
     messages: PhantomData<fn(Q) -> R>,
 }
@@ -20,7 +20,7 @@ pub struct RequestCodec<Q, R> {
 impl<Q, R> RequestCodec<Q, R> {
     /// Creates a codec for streams of this API version.
     #[must_use]
-    pub fn new(version: ApiVersion) -> Self {
+    pub(crate) fn new(version: ApiVersion) -> Self {
         Self {
             version,
             messages: PhantomData,
@@ -52,7 +52,7 @@ where
 
 /// Encoder of a [`RequestCodec`].
 #[derive(Debug)]
-pub struct RequestEncoder<Q> {
+pub(crate) struct RequestEncoder<Q> {
     version: ApiVersion,
     request: PhantomData<fn(Q)>,
 }

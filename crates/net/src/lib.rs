@@ -1,0 +1,13 @@
+//! HTTP/2 connections of clients: sockets, TLS and credentials.
+//!
+//! ```text
+//!   ServerUri ──► resolve ──► socket ──► ChannelCredentials ──► HTTP/2 preface ──► RequestSender
+//! ```
+//!
+//! The xDS client, the channel and the etcd client of the server make their connections here. Nothing here knows their protocols.
+//! A connection does not reconnect, and there is no pool: those who use a connection decide about both.
+//!
+//! Feature `tls` (off by default) adds TLS 1.2 and 1.3 with certificates in files, which are read again for new connections.
+
+pub mod credentials;
+pub mod transport;
