@@ -2,7 +2,6 @@
 //! client (C-16), other gRPC clients and Envoy.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde_json::Value;

@@ -6,7 +6,6 @@ mod cases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::net::SocketAddr;
 
 use serde_json::Value;
 use tokio::process::Command;
