@@ -87,6 +87,7 @@
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
 //! | [`lb`] | load balancing: pure functions and one state machine |
 //! | [`rbac`] | authorization of calls to a server |
+//! | [`etcd`] | a configuration in etcd, shared by several servers |
 //! | [`cidr`] | ranges of IP addresses |
 //! | [`keepalive`] | pings of a silent connection |
 //!
@@ -95,6 +96,8 @@
 //! `server` (off by default): the server's half of the protocol, which is [`group`], [`rollback`], [`session`], [`snapshot`]
 //! and [`subscription`].
 //!
+//! `etcd` (off by default; includes `server`): [`etcd`](mod@etcd).
+//!
 //! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
 
 // The front page links all modules, also those whose feature is off.
@@ -102,6 +105,8 @@
 
 pub mod ads;
 pub mod cidr;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(feature = "server")]
 mod frame;
 #[cfg(feature = "server")]

@@ -11,6 +11,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// Length of a version in characters.
 const LEN: usize = 16;
+/// Digits of a version: base64url.
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// The version of a resource, or of a set of resources: 16 ASCII characters.
 ///
@@ -39,9 +41,23 @@ impl Version {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
+    /// Reads a version as it is sent; `None` if the text does not have the form of one.
+    ///
+    /// ```
+    /// use oxds_types::Version;
+    ///
+    /// let version = Version::of(b"content");
+    /// assert_eq!(Version::parse(version.as_str()), Some(version));
+    /// assert_eq!(Version::parse("v1"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Version> {
+        let version = <[u8; LEN]>::try_from(text.as_bytes()).ok()?;
+        let is_digit = |digit: &u8| ALPHABET.contains(digit);
+        version.iter().all(is_digit).then_some(Version(version))
+    }
+
     fn render(hash: u128) -> Version {
-        const ALPHABET: &[u8; 64] =
-            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
         Version(std::array::from_fn(|i| {
             ALPHABET[(hash >> (6 * i)) as usize & 63]
         }))
@@ -103,6 +119,18 @@ impl Fingerprint {
     /// Removes a pair that is in the set.
     pub fn remove(&mut self, name: &str, version: &Version) {
         self.0 = self.0.wrapping_sub(Self::pair(name, version));
+    }
+
+    /// Returns the whole hash, for storage. [`from_bits`](Self::from_bits) continues from it.
+    #[must_use]
+    pub fn bits(self) -> u128 {
+        self.0
+    }
+
+    /// Returns the fingerprint that had these [`bits`](Self::bits).
+    #[must_use]
+    pub fn from_bits(bits: u128) -> Fingerprint {
+        Fingerprint(bits)
     }
 
     /// Returns the version of the whole set.

@@ -1,0 +1,39 @@
+//! A configuration in etcd, which several servers follow and several writers publish.
+//!
+//! ```text
+//!  writer ──publish──▶  etcd: prefix ─┬─ lane ─┬─ head      seq, publish id, parent, digest
+//!                                     │        ├─ entries   resources and matchers, as `Stored`
+//!                                     │        └─ stage     entries of a large publish, until they are moved
+//!                                     └─ status, NACK reports, rollback decisions of the replicas
+//! ```
+//!
+//! The head is the truth: a replica serves a state only if a head vouches for it by its digest.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`names`] | prefix, lanes, groups, replicas and publish ids |
+//! | [`entry`] | the places of resources and matchers in a lane |
+//! | [`keys`] | all keys below a prefix: built and parsed |
+//! | [`head`] | the value of a head key |
+//! | [`stored`] | the value of an entry |
+//! | [`digest`] | the sum over all entries of a lane |
+//! | [`format`](mod@format) | the version of this layout |
+
+pub mod digest;
+pub mod entry;
+pub mod format;
+pub mod head;
+mod key_error;
+pub mod keys;
+mod matcher;
+pub mod names;
+pub mod stored;
+
+pub use digest::Digest;
+pub use entry::{Entry, Place};
+pub use format::{FORMAT, FormatError};
+pub use head::{Head, HeadError};
+pub use key_error::KeyError;
+pub use keys::{Key, KeyRange};
+pub use names::{Prefix, PublishId, Segment};
+pub use stored::{Origin, Staged, Stored, StoredError};
