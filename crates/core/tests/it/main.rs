@@ -15,6 +15,7 @@ mod ads;
 mod cost;
 mod delta;
 mod edges;
+mod etcd;
 mod group;
 mod lb;
 mod limits;

@@ -1,0 +1,4 @@
+//! Scenarios of `spec/distributed.md`: the machines for etcd, against a model of it.
+
+mod model;
+mod model_tests;
