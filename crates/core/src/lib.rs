@@ -87,7 +87,7 @@
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
 //! | [`lb`] | load balancing: pure functions and one state machine |
 //! | [`rbac`] | authorization of calls to a server |
-//! | [`etcd`] | a configuration in etcd, shared by several servers |
+//! | `etcd` | a configuration in etcd, shared by several servers |
 //! | [`cidr`] | ranges of IP addresses |
 //! | [`keepalive`] | pings of a silent connection |
 //!
@@ -96,7 +96,7 @@
 //! `server` (off by default): the server's half of the protocol, which is [`group`], [`rollback`], [`session`], [`snapshot`]
 //! and [`subscription`].
 //!
-//! `etcd` (off by default; includes `server`): [`etcd`](mod@etcd).
+//! `etcd` (off by default; includes `server`): `etcd`.
 //!
 //! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
 
