@@ -18,9 +18,11 @@
 //! | [`stored`] | the value of an entry |
 //! | [`digest`] | the sum over all entries of a lane |
 //! | [`format`](mod@format) | the version of this layout |
+//! | [`follower`] | a replica's half: the published state, whatever the store does |
 
 pub mod digest;
 pub mod entry;
+pub mod follower;
 pub mod format;
 pub mod head;
 mod key_error;

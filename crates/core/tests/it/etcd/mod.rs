@@ -1,4 +1,5 @@
 //! Scenarios of `spec/distributed.md`: the machines for etcd, against a model of it.
 
+mod follower;
 mod model;
 mod model_tests;

@@ -1,0 +1,238 @@
+//! All lanes: which of them may be served, and the union of those that are (G-6).
+//!
+//! A lane is adopted if its head vouches for it, unless the store went back (G-27) or another lane has one of its entries (G-6).
+//! The first time all lanes are adopted, or none: a replica that served only some of them would remove the resources of the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::held::{Good, Held};
+use super::lane::{Lane, Obstacle};
+use super::replicas::Replicas;
+use crate::etcd::entry::Entry;
+use crate::etcd::head::Head;
+use crate::etcd::names::Segment;
+
+/// Lanes of the prefix, and the entries that changed since the last update.
+#[derive(Debug, Default)]
+pub(super) struct Lanes {
+    lanes: BTreeMap<Segment, Lane>,
+    /// All lanes were adopted once, so each has a served state.
+    is_loaded: bool,
+    /// State that was served before the process started, until the lanes are loaded.
+    saved: BTreeMap<Entry, Good>,
+    dirty: BTreeSet<Entry>,
+    /// Publishes that were adopted since the last update.
+    publishes: u64,
+}
+
+/// A lane whose state is served from now on.
+#[derive(Debug, PartialEq)]
+pub(super) struct Adopted {
+    pub(super) lane: Segment,
+    /// Head that was served before.
+    pub(super) from: Option<Head>,
+    pub(super) to: Head,
+}
+
+impl Lanes {
+    /// Makes lanes that were served by an earlier process: their heads and entries.
+    pub(super) fn saved(
+        heads: impl IntoIterator<Item = (Segment, Head)>,
+        entries: impl IntoIterator<Item = (Entry, Good)>,
+    ) -> Self {
+        let lane = |(name, head)| (name, Lane::saved(head));
+        Self {
+            lanes: heads.into_iter().map(lane).collect(),
+            saved: entries.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether a state is served: of this process, or of an earlier one.
+    pub(super) fn has_state(&self) -> bool {
+        self.is_loaded || self.lanes.values().any(|lane| lane.serving.is_some())
+    }
+
+    pub(super) fn get(&self, lane: &Segment) -> Option<&Lane> {
+        self.lanes.get(lane)
+    }
+
+    /// Returns a lane; a new one if it is not known.
+    pub(super) fn lane(&mut self, lane: &Segment) -> &mut Lane {
+        self.lanes.entry(lane.clone()).or_default()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Segment, &Lane)> {
+        self.lanes.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Segment, &mut Lane)> {
+        self.lanes.iter_mut()
+    }
+
+    /// Returns the lane that serves an entry, and its value.
+    pub(super) fn held(&mut self, entry: &Entry) -> Option<(&Segment, &mut Held)> {
+        let mut lanes = self.lanes.iter_mut();
+        lanes.find_map(|(name, lane)| Some((name, lane.held(entry)?)))
+    }
+
+    /// Takes the entries that changed and the number of publishes since the last call. `None` if no lane was adopted since.
+    pub(super) fn take_dirty(&mut self) -> Option<(BTreeSet<Entry>, u64)> {
+        let publishes = std::mem::take(&mut self.publishes);
+        (publishes > 0).then(|| (std::mem::take(&mut self.dirty), publishes))
+    }
+
+    /// Adopts all lanes that may be served. `accept_restored`: also those that went back.
+    pub(super) fn settle(&mut self, replicas: &Replicas, accept_restored: bool) -> Vec<Adopted> {
+        let mut accepted = BTreeSet::new();
+        let (mut blocked, is_loaded) = (false, self.is_loaded);
+        for (name, lane) in &mut self.lanes {
+            if !lane.is_vouched_for() {
+                // A lane without a head has published nothing, unless it was served before.
+                blocked |= lane.head.is_some() || lane.serving.is_some();
+                lane.check_for_loss(name, replicas, is_loaded, accept_restored);
+                continue;
+            }
+            if is_loaded && lane.has_served_publish() && !lane.has_changes() {
+                // The last step of a large publish: all entries are in their places.
+                lane.serving.clone_from(&lane.head);
+                lane.obstacle = None;
+                continue;
+            }
+            if lane.check_for_loss(name, replicas, is_loaded, accept_restored) {
+                blocked = true;
+                continue;
+            }
+            accepted.insert(name.clone());
+        }
+        let candidates = accepted.len();
+        self.refuse_duplicates(&mut accepted);
+        blocked |= accepted.len() < candidates;
+        if !is_loaded && blocked {
+            return Vec::new();
+        }
+        let mut adopted: Vec<_> = accepted
+            .iter()
+            .filter_map(|name| self.adopt(name))
+            .collect();
+        if !is_loaded && !adopted.is_empty() {
+            self.is_loaded = true;
+            self.compare_with_saved();
+        }
+        // A lane may have waited for an entry that an adopted one removed.
+        if !adopted.is_empty() && adopted.len() < candidates {
+            adopted.extend(self.settle(replicas, accept_restored));
+        }
+        adopted
+    }
+
+    fn adopt(&mut self, name: &Segment) -> Option<Adopted> {
+        let lane = self.lanes.get_mut(name)?;
+        let from = lane.serving.clone();
+        lane.obstacle = None;
+        lane.adopt(&mut self.dirty);
+        self.publishes += 1;
+        Some(Adopted {
+            lane: name.clone(),
+            from,
+            to: lane.serving.clone()?,
+        })
+    }
+
+    /// Removes lanes from `accepted` until no entry would be in two lanes. The one that serves an entry keeps it; of two new
+    /// ones, the one that was created first.
+    fn refuse_duplicates(&mut self, accepted: &mut BTreeSet<Segment>) {
+        if self.lanes.len() < 2 {
+            return;
+        }
+        loop {
+            let mut refused = BTreeMap::new();
+            for name in accepted.iter() {
+                if let Some(obstacle) = self.duplicate(name, accepted) {
+                    refused.insert(name.clone(), obstacle);
+                }
+            }
+            if refused.is_empty() {
+                return;
+            }
+            for (name, obstacle) in refused {
+                accepted.remove(&name);
+                self.lane(&name).obstacle = Some(obstacle);
+            }
+        }
+    }
+
+    /// Returns an entry that this lane would add although another one has it first.
+    fn duplicate(&self, name: &Segment, accepted: &BTreeSet<Segment>) -> Option<Obstacle> {
+        let lane = self.lanes.get(name)?;
+        let known = match &lane.obstacle {
+            Some(Obstacle::Duplicate { entry, .. }) => {
+                lane.shows(entry).flatten().map(|at| (entry, at))
+            }
+            _ => None,
+        };
+        // The known duplicate first: a lane that waits for another one costs nothing.
+        let mut added = known.into_iter().chain(lane.added());
+        added.find_map(|(entry, created)| {
+            let mut others = self.lanes.iter().filter(|(other, _)| *other != name);
+            let (other, _) = others.find(|(other, lane)| match accepted.contains(*other) {
+                true => match lane.shows(entry) {
+                    // It serves the entry and keeps it.
+                    Some(None) => true,
+                    // Both are new, or it serves another version of the entry.
+                    Some(Some(theirs)) => lane.serves(entry) || (theirs, *other) < (created, name),
+                    None => false,
+                },
+                false => lane.serves(entry),
+            })?;
+            Some(Obstacle::Duplicate {
+                entry: entry.clone(),
+                other: other.clone(),
+            })
+        })
+    }
+
+    /// Makes the first update the difference from the state that an earlier process served.
+    fn compare_with_saved(&mut self) {
+        let mut saved = std::mem::take(&mut self.saved);
+        for lane in self.lanes.values_mut() {
+            for entry in &self.dirty {
+                if let Some(held) = lane.held(entry)
+                    && let Some(good) = saved.remove(entry)
+                {
+                    held.set_before(good);
+                }
+            }
+        }
+        // The rest is not in the store any more.
+        self.dirty.extend(saved.into_keys());
+    }
+}
+
+impl Lane {
+    /// Returns whether the store has an earlier publish than the one that is served. A lane that serves nothing yet compares with the
+    /// replicas, because a backup that was restored has their publishes only in their statuses (G-27).
+    fn check_for_loss(
+        &mut self,
+        name: &Segment,
+        replicas: &Replicas,
+        is_loaded: bool,
+        accept_restored: bool,
+    ) -> bool {
+        let own = self.serving.as_ref().map(|head| (head.seq, None));
+        let others = || {
+            let (seq, replica) = replicas.greatest_seq(name)?;
+            Some((seq, Some(replica.clone())))
+        };
+        let served = own.or_else(|| others().filter(|_| !is_loaded));
+        let store = self.head.as_ref().map_or(0, |head| head.seq);
+        let lost = served.filter(|(seq, _)| store < *seq && !accept_restored);
+        let is_lost = lost.is_some();
+        if let Some((serving, replica)) = lost {
+            self.obstacle = Some(Obstacle::WentBack { serving, replica });
+        } else if matches!(self.obstacle, Some(Obstacle::WentBack { .. })) {
+            self.obstacle = None;
+        }
+        is_lost
+    }
+}

@@ -1,0 +1,117 @@
+//! Updates for the store: made of the entries that changed since the last one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::event::FollowerUpdate;
+use super::held::{Built, Good};
+use super::lanes::Lanes;
+use crate::etcd::entry::Entry;
+use crate::etcd::names::Segment;
+use crate::group::{Definition, GroupUpdate};
+use crate::snapshot::ChangeSet;
+
+/// Maker of updates. It knows the entries whose values cannot be used.
+#[derive(Debug, Default)]
+pub(super) struct Updates {
+    invalid: BTreeMap<Entry, (Segment, String)>,
+}
+
+/// Changes by scope.
+#[derive(Default)]
+struct Changes {
+    all: ChangeSet,
+    groups: BTreeMap<Segment, GroupUpdate>,
+}
+
+impl Updates {
+    /// Returns the change of the served state since the last call; `None` if no lane was adopted since.
+    ///
+    /// A resource is made here and not when its value arrives, so one that is replaced before costs nothing (G-23).
+    pub(super) fn next(
+        &mut self,
+        lanes: &mut Lanes,
+        cluster: u64,
+        revision: i64,
+    ) -> Option<FollowerUpdate> {
+        let (dirty, publishes) = lanes.take_dirty()?;
+        let mut changes = Changes::default();
+        for entry in dirty {
+            self.invalid.remove(&entry);
+            let Some((lane, held)) = lanes.held(&entry) else {
+                changes.remove(&entry);
+                continue;
+            };
+            match held.build(&entry) {
+                Built::Unchanged => {}
+                Built::Changed(good) => changes.put(&entry, good),
+                Built::Invalid { reason, is_served } => {
+                    let lane = lane.clone();
+                    if !is_served {
+                        changes.remove(&entry);
+                    }
+                    self.invalid.insert(entry, (lane, reason));
+                }
+            }
+        }
+        for (_, lane) in lanes.iter_mut() {
+            lane.delivered = lane.serving.as_ref().map_or(0, |head| head.seq);
+        }
+        let heads = lanes.iter();
+        let heads = heads.filter_map(|(name, lane)| Some((name.clone(), lane.serving.clone()?)));
+        Some(FollowerUpdate {
+            changes: changes.all,
+            groups: changes.groups.into_values().collect(),
+            heads: heads.collect(),
+            publishes,
+            cluster,
+            revision,
+        })
+    }
+
+    /// Returns the entries whose values cannot be used, with lane and reason.
+    pub(super) fn invalid(&self) -> impl ExactSizeIterator<Item = (&Entry, &Segment, &str)> {
+        let invalid = self.invalid.iter();
+        invalid.map(|(entry, (lane, reason))| (entry, lane, reason.as_str()))
+    }
+}
+
+impl Changes {
+    fn put(&mut self, entry: &Entry, good: Good) {
+        match good {
+            Good::Resource(resource) => self.scope(entry).upserts.push(resource),
+            Good::Matcher(matcher) => self.define(
+                entry,
+                Definition::Set(Box::new(Arc::unwrap_or_clone(matcher))),
+            ),
+        }
+    }
+
+    fn remove(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Resource(place) => self.scope(entry).removals.push(place.resource_key()),
+            Entry::Matcher(_) => self.define(entry, Definition::Unset),
+        }
+    }
+
+    fn define(&mut self, entry: &Entry, definition: Definition) {
+        if let Some(group) = entry.group() {
+            self.group(group).definition = definition;
+        }
+    }
+
+    fn scope(&mut self, entry: &Entry) -> &mut ChangeSet {
+        match entry.group() {
+            None => &mut self.all,
+            Some(group) => &mut self.group(group).changes,
+        }
+    }
+
+    fn group(&mut self, group: &Segment) -> &mut GroupUpdate {
+        let new = || GroupUpdate {
+            name: group.shared(),
+            ..GroupUpdate::default()
+        };
+        self.groups.entry(group.clone()).or_insert_with(new)
+    }
+}

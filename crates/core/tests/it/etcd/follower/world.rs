@@ -1,0 +1,439 @@
+//! World: one replica's follower with its driver, a cluster, and a virtual clock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use oxds_core::etcd::follower::{
+    ConnectionId, Failure, FailureKind, FindingKind, Follower, FollowerConfig, FollowerEvent,
+    FollowerFinding, FollowerTransmit, FollowerUpdate, Notice, RequestId, StreamId,
+};
+use oxds_core::etcd::{Entry, FormatError, Head, Place, Segment};
+use oxds_core::group::Definition;
+use oxds_core::snapshot::ChangeSet;
+use oxds_core::time::Instant;
+use oxds_types::Version;
+use oxds_types::etcd::{RangeRequest, RangeResponse, WatchResponse};
+
+use super::cluster::{Fault, Member, Watch};
+use super::writer::{State, Writer, prefix};
+use crate::etcd::model::Etcd;
+
+/// Input that waits for the follower.
+enum Input {
+    Connected(ConnectionId),
+    Failed(ConnectionId),
+    Range(RequestId, Box<Result<RangeResponse, Failure>>),
+    Watch(StreamId, WatchResponse),
+}
+
+pub(super) struct World {
+    pub(super) etcd: Etcd,
+    pub(super) now: Instant,
+    pub(super) members: Vec<Member>,
+    pub(super) follower: Follower,
+    pub(super) writers: BTreeMap<Segment, Writer>,
+    /// Fault of the next events that are delivered.
+    pub(super) fault: Option<Fault>,
+    /// Greatest number of events of a response.
+    pub(super) fragment: Option<usize>,
+    /// The driver does not poll events.
+    pub(super) is_busy: bool,
+    /// After this many reads, a key changes and the history is compacted.
+    pub(super) compact_after_reads: Option<usize>,
+
+    // The driver.
+    member: usize,
+    connection: Option<ConnectionId>,
+    stream: Option<(StreamId, Watch)>,
+    inputs: VecDeque<Input>,
+
+    // The store: what it serves, and what happened.
+    pub(super) served: State,
+    pub(super) updates: Vec<FollowerUpdate>,
+    pub(super) notices: Vec<Notice>,
+    pub(super) findings: Vec<FollowerFinding>,
+    pub(super) stopped: Vec<FormatError>,
+    /// Reads of the follower.
+    pub(super) reads: Vec<RangeRequest>,
+    /// Times of attempts to connect, and the members.
+    pub(super) attempts: Vec<(Instant, usize)>,
+}
+
+pub(super) fn config() -> FollowerConfig {
+    FollowerConfig::new(prefix(), Segment::replica("r1").unwrap())
+}
+
+impl World {
+    /// Makes a cluster of three members and one lane, in which nothing is published yet.
+    pub(super) fn new() -> Self {
+        Self::with_config(config())
+    }
+
+    pub(super) fn with_config(mut config: FollowerConfig) -> Self {
+        config.members = 3;
+        let mut world = Self {
+            etcd: Etcd::new(1),
+            now: Instant::EPOCH,
+            members: vec![Member::Up; config.members],
+            follower: Follower::new(config),
+            writers: BTreeMap::new(),
+            fault: None,
+            fragment: None,
+            is_busy: false,
+            compact_after_reads: None,
+            member: 0,
+            connection: None,
+            stream: None,
+            inputs: VecDeque::new(),
+            served: State::new(),
+            updates: Vec::new(),
+            notices: Vec::new(),
+            findings: Vec::new(),
+            stopped: Vec::new(),
+            reads: Vec::new(),
+            attempts: Vec::new(),
+        };
+        world.etcd.put("/oxds/default/format", "1");
+        world
+    }
+
+    /// Makes a world in which these entries are published and served.
+    pub(super) fn serving(changes: &[(&str, Option<usize>)]) -> Self {
+        let mut world = Self::new();
+        world.publish(changes);
+        world.drive();
+        assert!(world.follower.is_ready(), "{:?}", world.notices);
+        world
+    }
+
+    pub(super) fn writer(&mut self, name: &str) -> &mut Writer {
+        let lane = Segment::lane(name).unwrap();
+        let writer = self.writers.entry(lane);
+        writer.or_insert_with(|| Writer::new(name))
+    }
+
+    /// Publishes in the lane `main`, and does not drive the follower.
+    pub(super) fn publish(&mut self, changes: &[(&str, Option<usize>)]) {
+        self.publish_in("main", changes);
+    }
+
+    pub(super) fn publish_in(&mut self, lane: &str, changes: &[(&str, Option<usize>)]) {
+        self.write(lane, |writer, etcd| writer.publish(etcd, changes));
+    }
+
+    pub(super) fn write<R>(
+        &mut self,
+        lane: &str,
+        write: impl FnOnce(&mut Writer, &mut Etcd) -> R,
+    ) -> R {
+        let name = Segment::lane(lane).unwrap();
+        let writer = self.writers.entry(name);
+        let writer = writer.or_insert_with(|| Writer::new(lane));
+        write(writer, &mut self.etcd)
+    }
+
+    /// Lets the follower and the cluster act until nothing is left to do at this time.
+    pub(super) fn drive(&mut self) {
+        loop {
+            while let Some(transmit) = self.follower.poll_transmit(self.now) {
+                self.transmit(transmit);
+            }
+            self.deliver();
+            match self.inputs.pop_front() {
+                Some(input) => self.input(input),
+                None => break,
+            }
+            self.poll_events();
+        }
+        self.poll_events();
+    }
+
+    /// Lets the follower and the cluster act until this many more watch responses were handled.
+    pub(super) fn drive_inputs(&mut self, mut responses: usize) {
+        while responses > 0 {
+            while let Some(transmit) = self.follower.poll_transmit(self.now) {
+                self.transmit(transmit);
+            }
+            self.deliver();
+            let Some(input) = self.inputs.pop_front() else {
+                return;
+            };
+            responses -= usize::from(matches!(input, Input::Watch(..)));
+            self.input(input);
+            self.poll_events();
+        }
+    }
+
+    /// Lets the follower open a watch, and returns its responses, which it has not got.
+    pub(super) fn open_and_take(&mut self) -> Vec<(StreamId, WatchResponse)> {
+        loop {
+            while let Some(transmit) = self.follower.poll_transmit(self.now) {
+                self.transmit(transmit);
+            }
+            if self.stream.is_some() {
+                self.deliver();
+            }
+            match self.inputs.pop_front() {
+                Some(Input::Watch(stream, response)) => {
+                    let rest = std::mem::take(&mut self.inputs).into_iter();
+                    let rest = rest.filter_map(|input| match input {
+                        Input::Watch(stream, response) => Some((stream, response)),
+                        _ => None,
+                    });
+                    return [(stream, response)].into_iter().chain(rest).collect();
+                }
+                Some(input) => self.input(input),
+                None => return Vec::new(),
+            }
+        }
+    }
+
+    pub(super) fn poll_events(&mut self) {
+        while !self.is_busy
+            && let Some(event) = self.follower.poll_event()
+        {
+            self.event(event);
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn pass(&mut self, duration: Duration) {
+        let end = self.now + duration;
+        self.drive();
+        while let Some(due) = self.follower.poll_timeout().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            self.follower.handle_timeout(self.now);
+            self.drive();
+        }
+        self.now = end;
+    }
+
+    pub(super) fn pass_seconds(&mut self, seconds: u64) {
+        self.pass(Duration::from_secs(seconds));
+    }
+
+    /// Breaks the connection.
+    pub(super) fn disconnect(&mut self) {
+        self.stream = None;
+        self.inputs.clear();
+        if let Some(connection) = self.connection.take() {
+            let failure = Failure::new(FailureKind::Unreachable, "reset");
+            self.follower.handle_failed(self.now, connection, failure);
+        }
+    }
+
+    /// Returns the member that is used.
+    pub(super) fn member(&self) -> usize {
+        self.member
+    }
+
+    pub(super) fn set_member(&mut self, number: usize, member: Member) {
+        self.members[number] = member;
+    }
+
+    fn transmit(&mut self, transmit: FollowerTransmit) {
+        match transmit {
+            FollowerTransmit::Connect {
+                connection,
+                another,
+            } => {
+                self.stream = None;
+                self.inputs.clear();
+                if another {
+                    self.member = (self.member + 1) % self.members.len();
+                }
+                self.attempts.push((self.now, self.member));
+                self.connection = Some(connection);
+                self.inputs.push_back(match self.members[self.member] {
+                    Member::Down => Input::Failed(connection),
+                    _ => Input::Connected(connection),
+                });
+            }
+            FollowerTransmit::Disconnect => {
+                self.stream = None;
+                self.connection = None;
+                self.inputs.clear();
+            }
+            FollowerTransmit::Range { id, request } => {
+                let answer = self.members[self.member].range(&self.etcd, &request);
+                self.reads.push(request);
+                if self.compact_after_reads == Some(self.reads.len()) {
+                    let revision = self.etcd.put("/oxds/default/x/r9", "{}");
+                    self.etcd.compact(revision);
+                }
+                self.inputs
+                    .extend(answer.map(|answer| Input::Range(id, Box::new(answer))));
+            }
+            FollowerTransmit::OpenWatch { stream, request } => {
+                assert!(request.fragment && request.progress_notify);
+                self.stream = Some((stream, Watch::new(request)));
+            }
+            FollowerTransmit::RequestProgress { stream } => {
+                self.deliver();
+                let member = &self.members[self.member];
+                if let Some((open, watch)) = &self.stream
+                    && *open == stream
+                    && !matches!(member, Member::Silent | Member::Down)
+                {
+                    let etcd = match member {
+                        Member::Stale(stale) => stale,
+                        _ => &self.etcd,
+                    };
+                    let mut progress = watch.progress(etcd);
+                    if matches!(member, Member::Alone) {
+                        // It has no later events, so it does not know of the revision either.
+                        progress.header.as_mut().unwrap().revision = 0;
+                    }
+                    self.inputs.push_back(Input::Watch(stream, progress));
+                }
+            }
+            FollowerTransmit::CloseWatch { stream } => {
+                if self
+                    .stream
+                    .as_ref()
+                    .is_some_and(|(open, _)| *open == stream)
+                {
+                    self.stream = None;
+                }
+            }
+        }
+    }
+
+    /// Delivers the events that the watch has not sent yet.
+    fn deliver(&mut self) {
+        let Some((stream, watch)) = &mut self.stream else {
+            return;
+        };
+        let etcd = match &self.members[self.member] {
+            Member::Up => &self.etcd,
+            Member::Stale(stale) => stale,
+            Member::Down | Member::Silent | Member::Alone | Member::Denied => return,
+        };
+        let responses = watch.deliver(etcd, self.fault, self.fragment);
+        if responses.iter().any(|response| !response.created) {
+            self.fault = None;
+        }
+        let inputs = responses
+            .into_iter()
+            .map(|response| Input::Watch(*stream, response));
+        self.inputs.extend(inputs);
+    }
+
+    fn input(&mut self, input: Input) {
+        let now = self.now;
+        match input {
+            Input::Connected(connection) => self.follower.handle_connected(now, connection),
+            Input::Failed(connection) => {
+                let failure = Failure::new(FailureKind::Unreachable, "refused");
+                self.follower.handle_failed(now, connection, failure);
+            }
+            Input::Range(id, answer) => self.follower.handle_range(now, id, *answer),
+            Input::Watch(stream, response) => self.follower.handle_watch(now, stream, &response),
+        }
+    }
+
+    fn event(&mut self, event: FollowerEvent) {
+        match event {
+            FollowerEvent::Update(update) => {
+                self.apply(&update);
+                self.check_published(&update.heads);
+                self.updates.push(*update);
+            }
+            FollowerEvent::Findings { findings, .. } => self.findings = findings,
+            FollowerEvent::Notice(notice) => self.notices.push(notice),
+            FollowerEvent::Stopped(error) => self.stopped.push(error),
+        }
+    }
+
+    fn apply(&mut self, update: &FollowerUpdate) {
+        apply_scope(&mut self.served, None, &update.changes);
+        for group in &update.groups {
+            let name = Segment::group(&group.name).unwrap();
+            apply_scope(&mut self.served, Some(&name), &group.changes);
+            let matcher = Entry::Matcher(name);
+            match &group.definition {
+                Definition::Unchanged => {}
+                Definition::Unset => drop(self.served.remove(&matcher)),
+                Definition::Set(set) => {
+                    let stored = oxds_core::etcd::Stored::of_matcher(set, None);
+                    self.served.insert(matcher, stored.digest_version());
+                }
+            }
+        }
+    }
+
+    /// Checks that the served state is the union of the states that the heads vouch for.
+    fn check_published(&self, heads: &[(Segment, Head)]) {
+        let mut expected = State::new();
+        for (lane, head) in heads {
+            let published = &self.writers[lane].published[&head.publish];
+            expected.extend(published.iter().map(|(e, v)| (e.clone(), *v)));
+        }
+        assert_eq!(self.served, expected, "served, and published by {heads:?}");
+    }
+
+    /// Checks that the latest publish of each lane is served.
+    pub(super) fn check_current(&self) {
+        let states = self.writers.values().map(|writer| &writer.state);
+        let expected = states.flatten().map(|(e, v)| (e.clone(), *v)).collect();
+        assert_eq!(
+            self.served, expected,
+            "served, and published last: {:?}",
+            self.notices
+        );
+    }
+
+    /// Returns the seqs that the updates brought the lane `main` to.
+    pub(super) fn history(&self) -> Vec<u64> {
+        self.updates
+            .iter()
+            .map(|update| update.heads[0].1.seq)
+            .collect()
+    }
+
+    /// Returns the number of complete reads.
+    pub(super) fn complete_reads(&self) -> usize {
+        let readings = self.notices.iter();
+        readings
+            .filter(|notice| matches!(notice, Notice::Reading(_)))
+            .count()
+    }
+
+    /// Returns the texts of the findings.
+    pub(super) fn finding_texts(&self) -> Vec<String> {
+        self.findings.iter().map(ToString::to_string).collect()
+    }
+
+    pub(super) fn has_finding(&self, is: impl Fn(&FindingKind) -> bool) -> bool {
+        self.findings.iter().any(|finding| is(&finding.kind))
+    }
+
+    /// Returns the names of the upserts and removals of the last update, for all nodes.
+    pub(super) fn last_changes(&self) -> (Vec<String>, Vec<String>) {
+        let changes = &self.updates.last().unwrap().changes;
+        let upserts = changes.upserts.iter().map(|r| r.name().to_string());
+        let removals = changes.removals.iter().map(|(_, name)| name.to_string());
+        (upserts.collect(), removals.collect())
+    }
+}
+
+fn apply_scope(
+    served: &mut BTreeMap<Entry, Version>,
+    group: Option<&Segment>,
+    changes: &ChangeSet,
+) {
+    let place = |resource_type, name| {
+        Entry::Resource(Place {
+            group: group.cloned(),
+            resource_type,
+            name,
+        })
+    };
+    for (resource_type, name) in changes.removals.iter().cloned() {
+        served.remove(&place(resource_type, name));
+    }
+    for resource in &changes.upserts {
+        let key = place(resource.resource_type().clone(), resource.name().clone());
+        served.insert(key, resource.version());
+    }
+}
