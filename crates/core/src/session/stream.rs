@@ -147,6 +147,9 @@ impl Session {
     /// Returns the next response to write, given the current snapshot, or `None`. Poll until `None` after every
     /// request, timeout, and change that the session asked to be woken for.
     pub fn poll_transmit(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
+        if snapshot.awaits_first_load() {
+            return None;
+        }
         if !snapshot.is_loaded() {
             self.types.iter_mut().for_each(TypeSession::note_unloaded);
             return None;
@@ -167,6 +170,9 @@ impl Session {
             let Some((session, after)) = rest.split_first_mut() else {
                 break;
             };
+            if snapshot.is_awaited(session.resource_type()) {
+                continue;
+            }
             let peers = Peers {
                 head: session.head(snapshot),
                 before,

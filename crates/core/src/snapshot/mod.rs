@@ -22,6 +22,7 @@
 //! *was* loaded has revision one, and is sent (S-26, S-27).
 
 mod ascending;
+mod awaited;
 mod body;
 mod change;
 mod counters;
@@ -29,6 +30,7 @@ mod difference;
 mod form;
 mod history;
 mod log;
+mod origin;
 mod replace;
 mod resource;
 mod resource_errors;
@@ -44,11 +46,13 @@ use std::sync::Arc;
 use oxds_types::{ApiVersion, ResourceType};
 
 pub use crate::protocol::Protocol;
+pub use awaited::Awaited;
 pub use body::Body;
 pub use change::{ChangeSet, ChangedResource};
 pub use counters::{WorkCounters, WorkCounts};
 pub use difference::{Difference, ResourceChange};
 pub use form::Form;
+pub use origin::ResourceOrigin;
 pub use resource::{Obstacles, Resource, ResourceKey, WireError};
 pub use resource_set::ResourceSet;
 pub use settings::{Limits, Revision};
@@ -85,6 +89,7 @@ impl Snapshot {
             limits,
             counters: Arc::default(),
             errors: Arc::default(),
+            awaited: Arc::default(),
             is_shared: true,
         });
         Arc::new(Self {
@@ -141,6 +146,7 @@ impl Snapshot {
             limits: self.settings.limits,
             counters: Arc::clone(&self.settings.counters),
             errors: Arc::clone(&self.settings.errors),
+            awaited: Arc::clone(&self.settings.awaited),
             is_shared: false,
         });
         let changed: BTreeSet<ResourceType> =
@@ -208,6 +214,25 @@ impl Snapshot {
         errors: impl IntoIterator<Item = (ResourceType, Arc<str>, Arc<str>)>,
     ) {
         self.settings.errors.replace(errors);
+    }
+
+    /// Replaces what the store has not delivered yet, for all snapshots of the lineage. Returns whether that is a change; then all
+    /// sessions must be polled.
+    #[must_use]
+    pub fn set_awaited(&self, awaited: Awaited) -> bool {
+        self.settings.awaited.replace(awaited)
+    }
+
+    /// Returns whether the store has not delivered a type yet, while the rest of the snapshot is known.
+    #[must_use]
+    pub fn is_awaited(&self, resource_type: &ResourceType) -> bool {
+        self.settings.awaited.contains(resource_type)
+    }
+
+    /// Returns whether nothing is loaded, but soon will be.
+    #[must_use]
+    pub fn awaits_first_load(&self) -> bool {
+        !self.is_loaded() && self.settings.awaited.is_everything()
     }
 
     /// Returns the counts of the work done for this lineage.

@@ -18,6 +18,7 @@ use prost::encoding::{decode_varint, key_len};
 use prost::{Message, Name};
 
 use super::form::Form;
+use super::origin::ResourceOrigin;
 use super::ttl;
 use super::wire::{
     ANY_TYPE_URL, ANY_VALUE, RESOURCE_ALIASES, RESOURCE_BODY, RESOURCE_NAME, RESOURCE_VERSION,
@@ -48,6 +49,7 @@ pub struct Resource {
     // Not in `delta`: only clients that support TTLs get it.
     ttl: Option<Duration>,
     references: Arc<[Reference]>,
+    origin: Option<ResourceOrigin>,
     /// The resource for clients of v2, or why v2 cannot express it. Made when the first of them asks.
     in_v2: OnceLock<Result<Arc<Resource>, Obstacles>>,
     delta: Bytes,
@@ -229,6 +231,7 @@ impl Resource {
             version,
             ttl: None,
             references: Arc::default(),
+            origin: None,
             in_v2: OnceLock::new(),
             delta,
             sotw_at,
@@ -318,6 +321,13 @@ impl Resource {
         self
     }
 
+    /// Sets the document that the resource comes from. It is no part of the content: resources that differ only in it are equal.
+    #[must_use]
+    pub fn with_origin(mut self, origin: ResourceOrigin) -> Self {
+        self.origin = Some(origin);
+        self
+    }
+
     /// Returns the type.
     #[must_use]
     pub fn resource_type(&self) -> &ResourceType {
@@ -345,6 +355,12 @@ impl Resource {
     #[must_use]
     pub fn ttl(&self) -> Option<Duration> {
         self.ttl
+    }
+
+    /// Returns the document that the resource comes from, if its store knows it.
+    #[must_use]
+    pub fn origin(&self) -> Option<&ResourceOrigin> {
+        self.origin.as_ref()
     }
 
     /// Returns the resources that this one refers to.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::awaited::AwaitedContent;
 use super::counters::WorkCounters;
 use super::resource_errors::ResourceErrors;
 
@@ -69,6 +70,7 @@ pub(super) struct Settings {
     pub(super) limits: Limits,
     pub(super) counters: Arc<WorkCounters>,
     pub(super) errors: Arc<ResourceErrors>,
+    pub(super) awaited: Arc<AwaitedContent>,
     /// Whether several sessions are likely to need the complete state.
     ///
     /// There may be as many groups as clients. A shared body for each group, which no second session takes, would be most of

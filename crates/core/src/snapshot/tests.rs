@@ -1,5 +1,6 @@
 //! Tests of change sets, and of the encoding of resources.
 
+use std::path::Path;
 use std::time::Duration;
 
 use oxds_types::{
@@ -70,6 +71,17 @@ fn s49_new_ttl_is_a_change_with_the_same_version() {
     let short = Resource::new(CDS, "A", b"1").with_ttl(Duration::from_secs(1));
     assert_ne!(short, *resource("A", "1"));
     assert_eq!(short.version(), resource("A", "1").version());
+}
+
+#[test]
+fn origin_is_no_part_of_the_content() {
+    let origin = ResourceOrigin {
+        document: Path::new("a.yaml").into(),
+        position: None,
+    };
+    let placed = Resource::new(CDS, "A", b"1").with_origin(origin.clone());
+    assert_eq!(placed, *resource("A", "1"));
+    assert_eq!(placed.origin(), Some(&origin));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Responses on first and later streams, and their versions: S-22 … S-29.
 
+use oxds_core::snapshot::Awaited;
 use oxds_types::ResourceType;
 
 use super::{CDS, EDS, synced};
@@ -104,6 +105,47 @@ fn s26_request_before_data_is_answered_when_data_arrives() {
         ["A=1"],
         "the version is the same"
     );
+}
+
+/// Given a client that returns with its version before the first load, when the load was announced, then it gets nothing that it has:
+/// otherwise each restart of a server would send everything again.
+#[test]
+fn g25_client_that_waited_for_a_restart_gets_nothing_again() {
+    let version = {
+        let mut stream = Stream::sotw();
+        stream.ask(&CDS, &[]);
+        stream.take(&World::of(&CDS, &["A=1"])).version
+    };
+    let mut world = World::unloaded();
+    assert!(world.snapshot.set_awaited(Awaited::Everything));
+    assert!(!world.snapshot.set_awaited(Awaited::Everything));
+    let mut stream = Stream::sotw();
+    stream.ask_again(&CDS, &[], &version);
+    stream.silent(&world);
+    world.set(&CDS, &["A=1"]);
+    stream.silent(&world);
+    world.set(&CDS, &["A=2"]);
+    assert_eq!(stream.take(&world).resources, ["A=2"]);
+}
+
+/// Given a type that is not known yet, then clients get nothing of it, and other types as usual. When it is known, they get an answer,
+/// which tells what does not exist.
+#[test]
+fn g25_type_that_is_not_known_yet_is_not_answered() {
+    let secret = ResourceType::SECRET;
+    let world = World::of(&CDS, &["A=1"]);
+    let _ = world
+        .snapshot
+        .set_awaited(Awaited::Types([secret.clone()].into()));
+    assert!(world.snapshot.is_awaited(&secret) && !world.snapshot.is_awaited(&CDS));
+    let mut stream = Stream::delta();
+    stream.change(&secret, &["key"], &[]);
+    stream.change(&CDS, &["A"], &[]);
+    let replies = stream.poll(&world);
+    assert_eq!(replies.len(), 1);
+    assert_eq!(replies[0].resources, ["A=1"]);
+    let _ = world.snapshot.set_awaited(Awaited::Nothing);
+    assert_eq!(stream.take(&world).removed, ["key"]);
 }
 
 #[test]
