@@ -46,6 +46,7 @@
 //! | serve other resources to some nodes | [`Cache::replace_group`], [`Cache::update`] |
 //! | serve a folder, and follow its changes | [`DirStore`] with [`Builder::store`] |
 //! | follow a source of your own | the trait [`Store`] |
+//! | serve the last good state while the store is away at start | [`State`], with [`Builder::state`] |
 //! | observe clients, deny their calls, prepare the configuration of a node | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
 //! | authenticate clients by certificates | [`Security`] |
 //! | override settings while the server runs | [`Runtime`], with [`Builder::runtime`] |
@@ -71,6 +72,7 @@ mod csds;
 mod deprecations;
 mod discovery;
 mod disk_layers;
+mod durable;
 mod files;
 mod hooks;
 mod load;
@@ -79,6 +81,7 @@ mod not_representable;
 mod rollback;
 mod security;
 mod server;
+mod state;
 pub mod store;
 mod watches;
 
@@ -92,6 +95,7 @@ pub use rollback::OnNack;
 pub use security::TlsFiles;
 pub use security::{Security, SecurityError};
 pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
+pub use state::{LastGood, State, StateError, StateOptions};
 pub use store::dir::{self, DirStore};
 pub use store::{
     Demand, DeprecatedUses, Finding, FindingCounts, NoticeCounts, Origin, PlacedUse, Reporter,
@@ -103,7 +107,7 @@ pub use tonic::{Code, Status};
 pub use envoy_types;
 pub use oxds_core::group::{Definition, GroupUpdate, Membership, NodeMatcher};
 pub use oxds_core::session::{Config, Request, UnknownTypes};
-pub use oxds_core::snapshot::{ChangeSet, Resource, Revision, Snapshot};
+pub use oxds_core::snapshot::{ChangeSet, Resource, ResourceOrigin, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::{Node, VersionedTypeUrl};
 pub use oxds_types::identity::{ClientApi, FieldCatalogue, Requirement, SemVer, Support};

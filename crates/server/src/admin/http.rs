@@ -90,17 +90,20 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
     }
 }
 
-async fn ready(State(admin): State<Arc<Admin>>) -> (StatusCode, &'static str) {
+async fn ready(State(admin): State<Arc<Admin>>) -> (StatusCode, String) {
     let context = &admin.context;
+    let not_ready = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned());
     if context.server.closing.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n")
-    } else if context.cache.snapshot().is_loaded() {
-        (StatusCode::OK, "ok\n")
+        not_ready("shutting down\n")
+    } else if !context.cache.snapshot().is_loaded() {
+        not_ready("no configuration loaded yet\n")
+    } else if let Some(stale) = admin.health.stale() {
+        // It serves, so it is ready (G-25): without it, its clients would have nothing.
+        let age = stale.age().as_secs();
+        let text = format!("ok, stale: serving the last good state, saved {age} s ago\n");
+        (StatusCode::OK, text)
     } else {
-        (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "no configuration loaded yet\n",
-        )
+        (StatusCode::OK, "ok\n".to_owned())
     }
 }
 

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use oxds_core::group::{Definition, GroupUpdate, Groups, Membership, NodeMatcher};
-use oxds_core::snapshot::{ChangeSet, Limits, Resource, Snapshot};
+use oxds_core::snapshot::{Awaited, ChangeSet, Limits, Resource, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio::sync::Notify;
@@ -219,6 +219,13 @@ impl Cache {
         }
         self.0.notifier.notify();
         root
+    }
+
+    /// Replaces what the store has not delivered yet, and wakes all sessions if that is a change.
+    pub(crate) fn set_awaited(&self, awaited: Awaited) {
+        if self.snapshot().set_awaited(awaited) {
+            self.views().iter().for_each(|view| view.wake_all());
+        }
     }
 
     /// Returns the snapshot of nodes without a group.

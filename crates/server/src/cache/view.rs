@@ -71,6 +71,11 @@ impl View {
         self.index.wake_all();
     }
 
+    /// Wakes all sessions.
+    pub(super) fn wake_all(&self) {
+        self.index.wake_all();
+    }
+
     /// Shows for each resource type whether there is a wildcard subscription, and the names that are subscribed to.
     pub(crate) fn subscriptions(
         &self,

@@ -13,7 +13,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::discovery::Context;
 use crate::not_representable;
-use crate::store::Health;
+use crate::store::{Health, Stale};
 
 /// The sources of the metrics.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ impl Collector for Scrape {
         self.counters(&mut encoder)?;
         self.gauges(&mut encoder)?;
         self.runtime(&mut encoder)?;
+        self.state(&mut encoder)?;
         self.resource_types(&mut encoder)
     }
 }
@@ -109,6 +110,33 @@ impl Scrape {
             "Time the latest update took",
             &seconds,
         )
+    }
+
+    /// Encodes how old the served state is, and how far it is saved.
+    fn state(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let stale = self.health.stale();
+        let help =
+            "Whether the served state is that of an earlier process, because the store is away";
+        let is_stale = ConstGauge::new(i64::from(stale.is_some()));
+        encode(encoder, "store_stale", help, &is_stale)?;
+        let age = stale.map(Stale::age).unwrap_or_default();
+        let help = "Age of such a state; 0 if the served state is current";
+        let age = ConstGauge::new(age.as_secs_f64());
+        encode(encoder, "store_stale_seconds", help, &age)?;
+        let Some(state) = self.health.state() else {
+            return Ok(());
+        };
+        let counters = [
+            ("state_saves", "Saves of the state on disk", state.saves()),
+            ("state_saved_bytes", "Bytes written by them", state.bytes()),
+            ("state_errors", "Saves that failed", state.errors()),
+        ];
+        for (name, help, value) in counters {
+            encode(encoder, name, help, &ConstCounter::new(value))?;
+        }
+        let help = "Time for which applied changes have not been saved; 0 if all are";
+        let unsaved = ConstGauge::new(state.unsaved_for().as_secs_f64());
+        encode(encoder, "state_unsaved_seconds", help, &unsaved)
     }
 
     /// Encodes the numbers of Envoy's `runtime.*` statistics.

@@ -1,10 +1,8 @@
 //! The file that keeps rollbacks over a restart.
 //!
 //! It holds the versions that are served in place of rejected ones, secrets among them, so only its owner can read it.
-//! It is written by renaming, so a crash leaves the old file or the new one.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,8 +14,11 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::{Any, Resource as Wrapper};
 use prost::Message;
 
-/// The form of the file. Another one is not read.
-const FORM: u32 = 1;
+use crate::durable::sealed::{self, SealedError};
+use crate::durable::{Disk as _, Folder};
+
+/// Format of the file. Another one is not read.
+const FORMAT: u32 = 1;
 
 /// Why the rollbacks of an earlier process are unknown.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +35,6 @@ pub(super) struct StateFile(PathBuf);
 
 #[derive(Clone, PartialEq, Message)]
 struct State {
-    #[prost(uint32, tag = "1")]
-    form: u32,
     #[prost(message, repeated, tag = "2")]
     rollbacks: Vec<RollbackProto>,
 }
@@ -82,19 +81,23 @@ impl StateFile {
 
     /// Reads the rollbacks. None if there is no file. `now` is the present time of the clock that counts from the start.
     pub(super) fn read(&self, now: Instant) -> Result<Vec<SavedRollback>, StateError> {
-        let bytes = match fs::read(&self.0) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            read => read.map_err(|source| self.failed(source))?,
-        };
         let malformed = |reason: String| StateError::Malformed {
             path: self.0.clone(),
             reason,
         };
-        let state = State::decode(&*bytes).map_err(|error| malformed(error.to_string()))?;
-        if state.form != FORM {
-            let reason = format!("form {}, expected {FORM}", state.form);
-            return Err(malformed(reason));
-        }
+        let (folder, name) = self.parts();
+        let record = match folder.exists() {
+            true => sealed::read(&Folder::at(folder), &name, FORMAT),
+            false => Ok(None),
+        };
+        let record = record.map_err(|error| match error {
+            SealedError::Io(source) => self.failed(source),
+            error => malformed(error.to_string()),
+        })?;
+        let Some(record) = record else {
+            return Ok(Vec::new());
+        };
+        let state = State::decode(record).map_err(|error| malformed(error.to_string()))?;
         let rollbacks = state.rollbacks.into_iter();
         rollbacks
             .map(|rollback| saved(rollback, now).map_err(malformed))
@@ -108,28 +111,25 @@ impl StateFile {
     }
 
     fn replace(&self, saved: &[SavedRollback], now: Instant) -> io::Result<()> {
+        let (folder, name) = self.parts();
         if saved.is_empty() {
-            return match fs::remove_file(&self.0) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
+            return match folder.exists() {
+                true => Folder::at(folder).remove(&name),
+                false => Ok(()),
             };
         }
         let state = State {
-            form: FORM,
             rollbacks: saved.iter().map(|saved| proto(saved, now)).collect(),
         };
-        if let Some(folder) = self.0.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let temporary = self.0.with_extension("tmp");
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&temporary)?;
-        file.write_all(&state.encode_to_vec())?;
-        file.sync_all()?;
-        fs::rename(&temporary, &self.0)
+        let folder = Folder::open(folder)?;
+        sealed::replace(&folder, &name, FORMAT, &state.encode_to_vec())
+    }
+
+    /// Returns the folder of the file, and its name there.
+    fn parts(&self) -> (&Path, String) {
+        let name = self.0.file_name().unwrap_or_default();
+        let folder = self.0.parent().unwrap_or(Path::new(""));
+        (folder, name.to_string_lossy().into_owned())
     }
 
     fn failed(&self, source: io::Error) -> StateError {
@@ -210,6 +210,8 @@ fn saved(proto: RollbackProto, now: Instant) -> Result<SavedRollback, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn rollback() -> SavedRollback {
@@ -265,16 +267,18 @@ mod tests {
         file.write(&[], at(130)).unwrap();
     }
 
-    /// Given a file that is no state, of another form, or unreadable, then the error has its path.
+    /// Given a file that is no state, of another format, damaged, or unreadable, then the error has its path.
     #[test]
     fn a3_malformed_state_is_an_error_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::new(folder.path().join("rollback.state"));
-        let other = State {
-            form: 2,
-            rollbacks: Vec::new(),
-        };
-        for bytes in [b"nonsense".to_vec(), other.encode_to_vec()] {
+        file.write(&[rollback()], Instant::EPOCH).unwrap();
+        let mut damaged = fs::read(file.path()).unwrap();
+        *damaged.last_mut().unwrap() ^= 1;
+        let disk = Folder::at(folder.path());
+        sealed::replace(&disk, "rollback.state", 2, b"").unwrap();
+        let other = fs::read(file.path()).unwrap();
+        for bytes in [b"nonsense".to_vec(), damaged, other] {
             fs::write(file.path(), bytes).unwrap();
             let error = file.read(Instant::EPOCH).unwrap_err().to_string();
             assert!(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use oxds_core::session::Config;
+use oxds_core::snapshot::Awaited;
 use oxds_types::runtime::{Disk, Runtime, UnknownLayer};
 use oxds_types::{ApiVersion, ResourceType};
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ use super::budget::Budget;
 use super::client_log::ClientLog;
 use super::clock::Clock;
 use super::csds_access::CsdsAccess;
-use super::feed::{self, StartFeed};
+use super::feed::{self, StartFeed, Target};
 use super::limits::Limits;
 use super::listener::{BindError, bind};
 use super::run::Server;
@@ -29,7 +30,8 @@ use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver};
 use crate::security::Security;
-use crate::store::{Health, Store};
+use crate::state::State;
+use crate::store::{Health, Reporter, Store};
 
 /// Configuration of a server. Start with [`Server::builder`].
 #[must_use = "a builder does nothing until it is bound"]
@@ -48,6 +50,7 @@ pub struct Builder {
     on_nack: OnNack,
     lost_log_lines: Arc<AtomicU64>,
     rollback_file: Option<PathBuf>,
+    state: Option<State>,
     runtime: Runtime,
     disks: Vec<DiskLayer>,
     oldest_api: Option<ApiVersion>,
@@ -126,6 +129,16 @@ impl Builder {
     /// Folders on its path are made. An error is logged, and the server goes on without the file.
     pub fn rollback_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.rollback_file = Some(file.into());
+        self
+    }
+
+    /// Keeps the last good state of the [store](Self::store) on disk. If an earlier process kept one, the server serves it when the
+    /// store does not deliver within half a second, or says that it cannot; status, metrics and log mark it as stale, and the server
+    /// is ready. Then clients get only what the store has differently. Default: without its store, a server has no configuration.
+    ///
+    /// Saves go on beside the updates. An error of the disk is a finding, and the server goes on without saving.
+    pub fn state(mut self, state: State) -> Self {
+        self.state = Some(state);
         self
     }
 
@@ -235,9 +248,21 @@ impl Builder {
                 closing: CancellationToken::new(),
             }),
         });
-        let feed = self
-            .feed
-            .map(|start| start(Arc::clone(&context), Arc::clone(&health)));
+        let reporter = || Reporter::new("state", Arc::clone(&health), context.cache.clone());
+        let state = self.state.map(|state| state.start(reporter()));
+        let recorder = state.as_ref().map(|state| Arc::clone(&state.recorder));
+        if let Some(state) = &state {
+            health.set_state(Arc::clone(&state.status));
+            if state.last_good.is_some() && self.feed.is_some() {
+                context.cache.set_awaited(Awaited::Everything);
+            }
+        }
+        let target = Target {
+            context: Arc::clone(&context),
+            health: Arc::clone(&health),
+            state,
+        };
+        let feed = self.feed.map(|start| start(target));
         Ok(Server {
             grpc,
             http,
@@ -246,6 +271,7 @@ impl Builder {
             feed,
             load_reports: self.load_reports,
             lost_log_lines: self.lost_log_lines,
+            recorder,
             disks: self.disks,
         })
     }

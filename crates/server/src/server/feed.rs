@@ -2,62 +2,174 @@
 //!
 //! ```text
 //!  Store::next ──▶ Update ──▶ rollback ──▶ cache ──▶ sessions
-//!                    └ findings ──▶ store health, log
+//!                    │ └ findings ──▶ store health, log
+//!                    └ state on disk
+//!
+//!  start:
+//!  ┌─────────┐ first update                          ┌─────────┐
+//!  │ waiting │ ────────────────────────────────────▶ │ current │
+//!  └─────────┘                                       └─────────┘
+//!       │ 0.5 s, or the store is unavailable              ▲
+//!       ▼                                                 │ first update: only the difference
+//!  ┌─────────────────────────────────────────────┐        │
+//!  │ stale: the state on disk is served, if any  │ ───────┘
+//!  └─────────────────────────────────────────────┘
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::pin::Pin;
+use std::mem;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
-use oxds_core::snapshot::{ChangeSet, Resource, ResourceKey, Snapshot};
+use oxds_core::group::GroupUpdate;
+use oxds_core::snapshot::{Awaited, ChangeSet, Resource, ResourceKey, Snapshot};
 use oxds_types::{ResourceType, Version};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::discovery::Context;
-use crate::store::{Demand, Finding, Findings, Health, Severity, Store, Update};
+use crate::state::{LastGood, Started};
+use crate::store::{Demand, Finding, Findings, Health, Origin, Severity, Stale, Store, Update};
 
 /// A future that feeds the cache until the store ends.
 pub(super) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Starts a feed, once the server's state exists.
-pub(super) type StartFeed = dyn FnOnce(Arc<Context>, Arc<Health>) -> Feed + Send;
+pub(super) type StartFeed = dyn FnOnce(Target) -> Feed + Send;
+
+/// Everything that updates go to.
+pub(super) struct Target {
+    pub(super) context: Arc<Context>,
+    pub(super) health: Arc<Health>,
+    pub(super) state: Option<Started>,
+}
 
 /// Returns the feed of a store.
 pub(super) fn of(store: impl Store) -> Box<StartFeed> {
-    Box::new(|context, health| Box::pin(run(store, context, health)))
+    Box::new(|target| Box::pin(run(store, target)))
 }
 
-async fn run(mut store: impl Store, context: Arc<Context>, health: Arc<Health>) {
-    store.watch_demand(Demand::new(context.cache.clone()));
-    while let Some(update) = store.next().await {
-        apply(update, &context, &health);
+/// Time for a store to deliver before the state on disk is served. A store that is there needs less, unless it is large; then
+/// clients that reconnect need not wait for it.
+const WAIT_FOR_STORE: Duration = Duration::from_millis(500);
+
+async fn run(mut store: impl Store, mut target: Target) {
+    store.watch_demand(Demand::new(target.context.cache.clone()));
+    let mut stale = target
+        .state
+        .as_mut()
+        .and_then(|state| state.last_good.take());
+    let mut is_served = false;
+    loop {
+        let update = {
+            // Not cancel-safe, so it is polled to its end.
+            let mut next = pin!(store.next());
+            match stale.as_ref().filter(|_| !is_served) {
+                None => next.await,
+                Some(last_good) => match timeout(WAIT_FOR_STORE, next.as_mut()).await {
+                    Ok(update) => update,
+                    Err(_) => {
+                        is_served = true;
+                        target.serve_stale(last_good);
+                        next.await
+                    }
+                },
+            }
+        };
+        let was_served = is_served;
+        is_served |= update.as_ref().is_none_or(|update| update.is_unavailable);
+        if let Some(last_good) = stale.as_ref().filter(|_| is_served && !was_served) {
+            target.serve_stale(last_good);
+        }
+        match update {
+            None => break,
+            Some(update) if update.is_unavailable => target.note(update),
+            Some(mut update) => {
+                let last_good = stale.take();
+                if let Some(last_good) = &last_good {
+                    last_good.complete(&mut update);
+                }
+                target.apply(update);
+                if last_good.is_some() {
+                    target.end_stale();
+                }
+            }
+        }
     }
-    health.end();
-    context.cache.notifier().notify();
+    target.health.end();
+    target.context.cache.notifier().notify();
 }
 
-/// Applies one update: errors of resources, then resources, then findings.
-fn apply(update: Update, context: &Context, health: &Health) {
-    let before = context.cache.snapshot();
-    log_changes(&update, &before);
-    // Before the resources: a session that the change wakes reads the errors of its names.
-    let errors = resource_errors(&update.findings);
-    before.set_resource_errors(errors);
-    let review = context
-        .rollback
-        .review(&context.clients, update.changes, update.groups);
-    context.cache.update(review.changes, review.groups);
-    // Unlocked after the cache has the update, so that a rollback cannot overtake it.
-    drop(review.lock);
-    let now = Findings {
-        listed: update.findings,
-        more: update.more_findings,
-    };
-    context.server.metrics.notices(update.notices);
-    health.record_uses(update.deprecated_uses);
-    let before = health.record(now.clone(), update.took);
-    context.cache.notifier().notify();
-    now.log(&before);
+impl Target {
+    /// Serves the state of an earlier process.
+    fn serve_stale(&self, last_good: &LastGood) {
+        let (saved_at, resources) = (last_good.saved_at(), last_good.len());
+        let age = saved_at
+            .and_then(|at| at.elapsed().ok())
+            .unwrap_or_default();
+        warn!(
+            ?age,
+            resources, "store is not available: serving the last good state, which is on disk"
+        );
+        self.health.set_stale(Some(Stale { saved_at }));
+        let cache = &self.context.cache;
+        if last_good.lacks_secrets() {
+            cache.set_awaited(Awaited::Types([ResourceType::SECRET].into()));
+        }
+        let mut update = last_good.as_update();
+        update.origin = Origin::new("state on disk");
+        log_changes(&update, &cache.snapshot());
+        self.serve(update.changes, update.groups);
+        cache.notifier().notify();
+    }
+
+    /// Marks the served state as current.
+    fn end_stale(&self) {
+        if self.health.set_stale(None).is_some() {
+            info!("store delivered: the served state is current again");
+        }
+        self.context.cache.set_awaited(Awaited::Nothing);
+        self.context.cache.notifier().notify();
+    }
+
+    /// Applies one update: errors of resources, then resources, then findings.
+    fn apply(&self, mut update: Update) {
+        let before = self.context.cache.snapshot();
+        log_changes(&update, &before);
+        // Before the resources: a session that the change wakes reads the errors of its names.
+        before.set_resource_errors(resource_errors(&update.findings));
+        if let Some(state) = &self.state {
+            state.recorder.record(&update);
+        }
+        let (changes, groups) = (
+            mem::take(&mut update.changes),
+            mem::take(&mut update.groups),
+        );
+        self.serve(changes, groups);
+        self.note(update);
+    }
+
+    fn serve(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) {
+        let context = &self.context;
+        let review = context.rollback.review(&context.clients, changes, groups);
+        context.cache.update(review.changes, review.groups);
+        // Unlocked after the cache has the update, so that a rollback cannot overtake it.
+        drop(review.lock);
+    }
+
+    /// Records what an update says about the store.
+    fn note(&self, update: Update) {
+        let now = Findings {
+            listed: update.findings,
+            more: update.more_findings,
+        };
+        self.context.server.metrics.notices(update.notices);
+        self.health.record_uses(update.deprecated_uses);
+        let before = self.health.record(now.clone(), update.took);
+        self.context.cache.notifier().notify();
+        now.log(&before);
+    }
 }
 
 /// Logs which resources an update adds, changes and removes. A resource that stays the same is none of these, although the

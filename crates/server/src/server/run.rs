@@ -20,6 +20,7 @@ use crate::discovery::Context;
 use crate::disk_layers::{self, DiskLayer};
 use crate::load::LoadReports;
 use crate::metrics::Scrape;
+use crate::state::Recorder;
 use crate::store::{Health, Reporter};
 
 /// A bound server. [`run`](Self::run) answers its clients.
@@ -32,6 +33,7 @@ pub struct Server {
     pub(super) feed: Option<Feed>,
     pub(super) load_reports: LoadReports,
     pub(super) lost_log_lines: Arc<AtomicU64>,
+    pub(super) recorder: Option<Arc<Recorder>>,
     pub(super) disks: Vec<DiskLayer>,
 }
 
@@ -79,6 +81,7 @@ impl Server {
         // The status shows the runtime.
         let runtime = &server.runtime;
         let _notifying = runtime.on_change(move || notified.notifier().notify());
+        let recorder = self.recorder.clone();
         let context = self.start(&tasks, &abort);
 
         shutdown.await;
@@ -90,6 +93,10 @@ impl Server {
             warn!(connections = tasks.len(), "drain timed out");
             abort.cancel();
             tasks.wait().await;
+        }
+        if let Some(recorder) = recorder {
+            // It fails only if the runtime shuts down; then the thread ends by itself.
+            let _ = tokio::task::spawn_blocking(move || recorder.close()).await;
         }
     }
 

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use tracing::{error, info, warn};
 
 use super::finding::{Finding, FindingCounts, Severity};
 use super::uses::DeprecatedUses;
 use crate::cache::Cache;
+use crate::state::StateStatus;
 
 /// The state of a store: its findings, and how many updates it yielded.
 #[derive(Debug, Default)]
@@ -17,6 +18,23 @@ pub(crate) struct Health {
     latest: Mutex<Latest>,
     updates: AtomicU64,
     ended: AtomicBool,
+    stale: Mutex<Option<Stale>>,
+    state: OnceLock<Arc<StateStatus>>,
+}
+
+/// Mark of a state that an earlier process kept, and that is served until the store delivers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stale {
+    /// When its latest change was saved.
+    pub(crate) saved_at: Option<SystemTime>,
+}
+
+impl Stale {
+    /// Returns the time since its latest change was saved; zero if the clock went back.
+    pub(crate) fn age(self) -> Duration {
+        let age = self.saved_at.and_then(|at| at.elapsed().ok());
+        age.unwrap_or_default()
+    }
 }
 
 /// The part of the latest update that is shown.
@@ -121,6 +139,28 @@ impl Health {
             counts += others.counts();
         }
         counts
+    }
+
+    /// Sets whether the served state is that of an earlier process. Returns the mark that was set before.
+    pub(crate) fn set_stale(&self, stale: Option<Stale>) -> Option<Stale> {
+        let mut now = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut now, stale)
+    }
+
+    /// Returns the mark of a state of an earlier process, while that is served.
+    pub(crate) fn stale(&self) -> Option<Stale> {
+        *self.stale.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets where to read how far the state is saved.
+    pub(crate) fn set_state(&self, status: Arc<StateStatus>) {
+        // A server has one state, set at its start.
+        let _ = self.state.set(status);
+    }
+
+    /// Returns how far the state is saved; `None` if no state is kept.
+    pub(crate) fn state(&self) -> Option<&StateStatus> {
+        self.state.get().map(|status| &**status)
     }
 
     pub(crate) fn updates(&self) -> u64 {

@@ -27,6 +27,6 @@ mod uses;
 pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;
-pub(crate) use health::{Findings, Health};
+pub(crate) use health::{Findings, Health, Stale};
 pub use update::{Origin, Store, Update};
 pub use uses::{DeprecatedUses, NoticeCounts, PlacedUse};

@@ -16,7 +16,7 @@ use super::uses::{DeprecatedUses, NoticeCounts};
 
 /// A source of change sets. The server applies each change set atomically (S-69).
 ///
-/// The first update is the whole initial state. After an error a store reports it in [`Update::findings`] and goes on
+/// The first update is the whole initial state; updates that are [unavailable](Update::is_unavailable) do not count. After an error a store reports it in [`Update::findings`] and goes on
 /// serving its last good state. A store ends only when its source ends.
 pub trait Store: Send + 'static {
     /// Returns the next update, or `None` when no more can come. Then the last state stays served.
@@ -67,6 +67,12 @@ pub struct Update {
     pub took: Duration,
     /// The source of this update, for log lines and relays.
     pub origin: Origin,
+    /// Whether the store could not read its source since it started. Then the update has findings, and no content: the server
+    /// serves the state of an earlier process, if there is one ([`State`](crate::State)), and otherwise lets clients wait.
+    pub is_unavailable: bool,
+    /// Position of the store after this update, for the store alone. It is kept with the state on disk, which gives it back as
+    /// [`LastGood::position`](crate::LastGood::position). `None`: as before.
+    pub position: Option<Arc<[u8]>>,
 }
 
 impl From<ChangeSet> for Update {

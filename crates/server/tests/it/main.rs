@@ -30,6 +30,7 @@ mod security;
 #[cfg(feature = "tls")]
 mod security_polls;
 mod services;
+mod state;
 mod store;
 mod versions;
 mod vhds;

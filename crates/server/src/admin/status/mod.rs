@@ -17,6 +17,7 @@ use crate::cache::Cache;
 use crate::discovery::{Client, ClientCursor, Context};
 use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
+use crate::state::StateStatus;
 use crate::store::{Finding, Health};
 use node::{NodeStatus, seconds};
 use query::Position;
@@ -103,8 +104,27 @@ struct StoreStatus {
     updates: u64,
     ended: bool,
     load_seconds: f64,
+    stale: Option<StaleStatus>,
+    state: Option<StateOnDisk>,
     findings: Vec<StoreFinding>,
     more_findings: FindingCountsStatus,
+}
+
+/// The state of an earlier process, while that is served.
+#[derive(Serialize)]
+struct StaleStatus {
+    age_seconds: f64,
+}
+
+/// The state on disk.
+#[derive(Serialize)]
+struct StateOnDisk {
+    file: String,
+    keeps_secrets: bool,
+    saves: u64,
+    saved_seconds_ago: Option<f64>,
+    unsaved_seconds: Option<f64>,
+    error: Option<String>,
 }
 
 /// The findings that are only counted.
@@ -289,11 +309,32 @@ impl StoreStatus {
             updates: health.updates(),
             ended: health.has_ended(),
             load_seconds: health.load_time().as_secs_f64(),
+            stale: health.stale().map(|stale| StaleStatus {
+                age_seconds: stale.age().as_secs_f64(),
+            }),
+            state: health.state().map(StateOnDisk::of),
             findings: findings.listed.iter().map(StoreFinding::from).collect(),
             more_findings: FindingCountsStatus {
                 errors: findings.more.errors,
                 warnings: findings.more.warnings,
             },
+        }
+    }
+}
+
+impl StateOnDisk {
+    fn of(status: &StateStatus) -> Self {
+        let latest = status.latest();
+        let ago = latest.saved_at.and_then(|at| at.elapsed().ok());
+        Self {
+            file: status.file().display().to_string(),
+            keeps_secrets: status.keeps_secrets(),
+            saves: status.saves(),
+            saved_seconds_ago: ago.map(|ago| ago.as_secs_f64()),
+            unsaved_seconds: latest
+                .unsaved_since
+                .map(|since| since.elapsed().as_secs_f64()),
+            error: latest.error,
         }
     }
 }

@@ -116,7 +116,7 @@ impl DirStore {
     /// A part of the folder that cannot be read or watched does not matter: it becomes a finding, and is polled.
     ///
     /// # Errors
-    /// When the folder itself cannot be read.
+    /// When the folder itself cannot be read, and there is no [`Options::last_good`].
     pub fn open(path: impl Into<PathBuf>, options: Options) -> Result<Self, Error> {
         Self::open_on(Arc::new(Machine), NO_RESPONSE, path.into(), options)
     }
@@ -128,7 +128,9 @@ impl DirStore {
         root: PathBuf,
         options: Options,
     ) -> Result<Self, Error> {
-        check(&root)?;
+        if options.last_good.is_none() {
+            check(&root)?;
+        }
         // One update may wait. The thread then pauses, and later changes are merged.
         let (sender, updates) = mpsc::channel(1);
         let (mut folder, inbox) = Folder::new(Setup {

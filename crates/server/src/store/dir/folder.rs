@@ -94,6 +94,8 @@ struct Watched {
 #[derive(Default)]
 struct Published {
     loaded: bool,
+    /// Whether documents of an earlier process are served.
+    is_restored: bool,
     findings: Vec<Finding>,
     deprecated_uses: DeprecatedUses,
     /// Findings of the latest walk.
@@ -108,6 +110,7 @@ impl Folder {
             strict,
             allow_empty,
             quiet,
+            last_good,
             progress,
         } = setup.options;
         let (own, inbox) = channel();
@@ -125,7 +128,7 @@ impl Folder {
             }
         });
         let watches = watched.as_ref().map(|watched| Arc::clone(&watched.watches));
-        let documents = Documents::new(
+        let mut documents = Documents::new(
             &root,
             DocumentOptions {
                 codec,
@@ -134,6 +137,13 @@ impl Folder {
                 max_findings: setup.max_findings,
             },
         );
+        let mut files = Files::default();
+        if let Some(last_good) = &last_good {
+            documents.restore(last_good);
+            // Whatever the files are now, they have another stamp.
+            let restored = documents.ids().map(|id| (Arc::clone(id), Stamp::default()));
+            files.stamps = restored.collect();
+        }
         let disk = setup.disk;
         let folder = Self {
             progress,
@@ -145,11 +155,14 @@ impl Folder {
             changes: Changes::default(),
             walks: Walks::new(root.clone(), Arc::clone(&disk), watches, own.clone()),
             read_all: true,
-            replacement: Replacement::new(allow_empty),
+            replacement: Replacement::new(allow_empty, last_good.is_some()),
             reader: Reader::new(disk, documents.shared_decoder(), own.clone()),
-            files: Files::default(),
+            files,
             documents,
-            published: Published::default(),
+            published: Published {
+                is_restored: last_good.is_some(),
+                ..Published::default()
+            },
             root,
         };
         (folder, own)
@@ -459,7 +472,20 @@ impl Folder {
         let source = source.into_iter().flatten().cloned().collect();
         self.documents.set_source_findings(source);
         let mut update = self.documents.apply(edits);
-        let is_new = !std::mem::replace(&mut self.published.loaded, true)
+        let is_first = !self.published.loaded;
+        let about_all =
+            |finding: &Finding| finding.severity == Severity::Error && *finding.file == *self.root;
+        // Of a folder that was never read, nothing is known but the state of an earlier process.
+        update.is_unavailable =
+            is_first && self.published.is_restored && self.published.walk.iter().any(about_all);
+        self.published.loaded = !update.is_unavailable;
+        if is_first && self.published.is_restored {
+            (update.changes, update.groups) = match update.is_unavailable {
+                true => Default::default(),
+                false => self.documents.whole(),
+            };
+        }
+        let is_new = is_first && !update.is_unavailable
             || batch.forced
             || !update.changes.is_empty()
             || !update.groups.is_empty()

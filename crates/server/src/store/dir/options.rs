@@ -8,6 +8,7 @@ use std::time::Duration;
 use oxds_core::snapshot::Resource;
 use oxds_types::codec;
 
+use crate::state::LastGood;
 use crate::store::finding::{Finding, FindingCounts, Severity};
 use crate::store::uses::DeprecatedUses;
 
@@ -26,6 +27,10 @@ pub struct Options {
     /// The time without an event after which changes are read (S-72). Files that are written in one such period are served
     /// together. A writer that never pauses delays the read to at most ten times as long. Default: 50 ms.
     pub quiet: Duration,
+    /// The state of an earlier process ([`State::last_good`](crate::State::last_good)). With it, a folder that cannot be read, or that
+    /// is empty, is no error: the store is unavailable until the folder is there. A file that is invalid at start keeps the content
+    /// that it had in this state. What was deleted meanwhile is removed.
+    pub last_good: Option<Arc<LastGood>>,
     /// Receives the progress of a load: files read so far, and files in total (S-75).
     pub progress: Option<Progress>,
 }
@@ -38,6 +43,7 @@ impl Default for Options {
             allow_empty: false,
             // One save causes several events, which come within milliseconds.
             quiet: Duration::from_millis(50),
+            last_good: None,
             progress: None,
         }
     }
@@ -53,6 +59,7 @@ impl fmt::Debug for Options {
             .field("strict", &self.strict)
             .field("allow_empty", &self.allow_empty)
             .field("quiet", &self.quiet)
+            .field("last_good", &self.last_good.is_some())
             .finish_non_exhaustive()
     }
 }

@@ -41,6 +41,8 @@ pub(super) enum Decision {
 #[derive(Debug)]
 pub(super) struct Replacement {
     allow_empty: bool,
+    /// Whether files of an earlier process are served, whose folder is unknown.
+    is_restored: bool,
     served: Option<RealFolder>,
     /// The folder that was read last.
     read: Option<PathBuf>,
@@ -50,9 +52,10 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    pub(super) fn new(allow_empty: bool) -> Self {
+    pub(super) fn new(allow_empty: bool, is_restored: bool) -> Self {
         Self {
             allow_empty,
+            is_restored,
             served: None,
             read: None,
             candidate: None,
@@ -102,7 +105,8 @@ impl Replacement {
         let Some(folder) = scan.folder.clone() else {
             return Decision::Apply;
         };
-        let replaced = self.served.as_ref().is_some_and(|served| *served != folder);
+        let served = self.served.as_ref();
+        let replaced = served.map_or(self.is_restored, |served| *served != folder);
         let lost = files
             .keys()
             .filter(|id| !scan.files.contains_key(&***id) && !scan.hides(id));
@@ -110,9 +114,13 @@ impl Replacement {
         if replaced && lost > 0 {
             self.is_held = true;
             if scan.files.is_empty() && !self.allow_empty {
+                let event = match served {
+                    Some(_) => "the folder was replaced by an empty one",
+                    None => "the folder is empty, and it was not in an earlier process",
+                };
                 let message = format!(
-                    "the folder was replaced by an empty one: the resources of {lost} files stay served; to remove them, \
-                     delete them in the folder, or use --allow-empty"
+                    "{event}: the resources of {lost} files stay served; to remove them, delete them in the folder, or \
+                     use --allow-empty"
                 );
                 let finding = Finding::for_file(root, "empty", &message);
                 scan.findings.push(finding);

@@ -150,7 +150,7 @@ fn duplicate(id: &Path, placed: &PlacedResource, other: &Path) -> Finding {
         )
     };
     Finding {
-        position: placed.position,
+        position: placed.position(),
         resource_type: Some(resource_type.clone()),
         resource: Some(name.to_string()),
         ..Finding::for_file(id, "duplicate", &message)

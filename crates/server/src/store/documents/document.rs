@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use oxds_core::group::NodeMatcher;
-use oxds_core::snapshot::{Resource, ResourceKey};
+use oxds_core::snapshot::{Resource, ResourceKey, ResourceOrigin};
 use oxds_types::codec::{self, Format, LoadedResource};
 use oxds_types::error::Reason;
 use oxds_types::lifecycle::Policy;
@@ -18,11 +18,10 @@ use crate::store::uses::{NoticeCounts, PlacedUse};
 /// The id of a document: the path of a file or the key of a value, as the operator knows it.
 pub type DocumentId = Arc<Path>;
 
-/// A resource and its place in its document.
+/// A resource of a document, which is its origin.
 #[derive(Debug, Clone)]
 pub(super) struct PlacedResource {
     pub(super) resource: Arc<Resource>,
-    pub(super) position: Option<Position>,
 }
 
 impl PlacedResource {
@@ -33,13 +32,19 @@ impl PlacedResource {
             Arc::clone(self.resource.name()),
         )
     }
-}
 
-impl From<LoadedResource> for PlacedResource {
-    fn from(loaded: LoadedResource) -> Self {
-        Self {
+    /// Returns its line and column in the document, if known.
+    pub(super) fn position(&self) -> Option<Position> {
+        self.resource.origin()?.position
+    }
+
+    fn of(id: &DocumentId, loaded: LoadedResource) -> Self {
+        let origin = ResourceOrigin {
+            document: Arc::clone(id),
             position: loaded.position,
-            resource: Arc::new(loaded.into()),
+        };
+        Self {
+            resource: Arc::new(Resource::from(loaded).with_origin(origin)),
         }
     }
 }
@@ -182,7 +187,7 @@ fn cut(findings: &mut Vec<Finding>) -> FindingCounts {
 }
 
 fn resources(
-    id: &Path,
+    id: &DocumentId,
     bytes: &[u8],
     options: &codec::Options,
     seen: &mut Seen,
@@ -207,7 +212,10 @@ fn resources(
         .collect();
     Ok(DocumentContent::Resources {
         blank: loaded.is_empty() && codec::is_blank(format, bytes),
-        resources: loaded.into_iter().map(PlacedResource::from).collect(),
+        resources: {
+            let placed = loaded.into_iter().map(|one| PlacedResource::of(id, one));
+            placed.collect()
+        },
         warnings,
     })
 }

@@ -20,12 +20,12 @@
 //! in two documents, it belongs to the one that had it first; the other document stays a candidate until one of them is
 //! fixed.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use oxds_core::group::{Definition, NodeMatcher};
-use oxds_core::snapshot::ResourceKey;
+use oxds_core::group::{Definition, GroupUpdate, NodeMatcher};
+use oxds_core::snapshot::{ChangeSet, ResourceKey};
 use oxds_types::codec;
 use oxds_types::lifecycle::Policy;
 
@@ -37,6 +37,7 @@ use super::ownership::Ownership;
 use super::references::{MISSING, Referrers, dangling};
 use super::state::{Candidate, DocumentState, States};
 use super::strict;
+use crate::state::LastGood;
 use crate::store::finding::{Finding, FindingCounts, Severity};
 use crate::store::update::{Origin, Update};
 use crate::store::uses::{DeprecatedUses, NoticeCounts, PlacedUse};
@@ -135,6 +136,52 @@ impl Documents {
 
     pub(crate) fn shared_decoder(&self) -> Arc<DocumentDecoder> {
         Arc::clone(&self.decoder)
+    }
+
+    /// Continues with the documents of an earlier process: they are served as if they had been put, until they are put or deleted.
+    /// Resources without an origin below the root belong to no document, and are left out. Call it before any other change.
+    pub fn restore(&mut self, last_good: &LastGood) {
+        let root = self.decoder.root().to_owned();
+        for (name, matcher) in last_good.groups() {
+            let id: DocumentId = group::definition(&root, name).into();
+            // It was valid in the earlier process, so it has no conflict.
+            if self.ownership.define(name, matcher.clone()).is_ok() {
+                self.states.update(&id, |_| ());
+            }
+        }
+        for (scope, resource) in last_good.resources() {
+            let Some(id) = resource.origin().map(|origin| &origin.document) else {
+                continue;
+            };
+            if !id.starts_with(&root) || group::of(&root, id).as_ref() != scope {
+                continue;
+            }
+            let placed = PlacedResource {
+                resource: Arc::clone(resource),
+            };
+            self.ownership.insert(&scope.cloned(), &placed.key(), id);
+            self.referrers.add(id, &placed);
+            self.states.update(id, |state| state.served.push(placed));
+        }
+    }
+
+    /// Returns everything that is served, as the changes that lead to it from nothing.
+    pub(crate) fn whole(&self) -> (ChangeSet, Vec<GroupUpdate>) {
+        let mut whole = ScopedChanges::default();
+        for id in self.states.ids() {
+            let scope = group::of(self.decoder.root(), id);
+            let served = self.states.served(id).iter();
+            let served = served.map(|placed| Arc::clone(&placed.resource));
+            let served: Vec<_> = served.collect();
+            if !served.is_empty() {
+                whole.scope(&scope).upserts.extend(served);
+            }
+        }
+        for (name, matcher) in self.ownership.definitions() {
+            let set = Definition::Set(Box::new(matcher.clone()));
+            whole.group(name).definition = set;
+        }
+        (whole.root, whole.groups.into_values().collect())
     }
 
     /// Returns the ids of all documents, valid or not, sorted.
@@ -343,7 +390,10 @@ impl Documents {
             let before = self.states.update(id, |state| {
                 state.refusals.clear();
                 let (now, is_deleted) = match state.candidate.take() {
-                    Some(Candidate::Content(resources)) => (resources, false),
+                    Some(Candidate::Content(mut resources)) => {
+                        reuse(&mut resources, &state.served);
+                        (resources, false)
+                    }
                     Some(Candidate::Deleted) => (Vec::new(), true),
                     None => (Vec::new(), false),
                 };
@@ -420,6 +470,22 @@ impl Documents {
         }
         findings.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
         (findings, more)
+    }
+}
+
+/// Replaces new resources by equal ones that are served already, so that each is in memory once.
+fn reuse(new: &mut [PlacedResource], served: &[PlacedResource]) {
+    let served: HashMap<ResourceKey, &PlacedResource> =
+        served.iter().map(|placed| (placed.key(), placed)).collect();
+    for placed in new {
+        let Some(known) = served.get(&placed.key()) else {
+            continue;
+        };
+        let is_same = known.resource == placed.resource
+            && known.resource.origin() == placed.resource.origin();
+        if is_same {
+            placed.resource = Arc::clone(&known.resource);
+        }
     }
 }
 

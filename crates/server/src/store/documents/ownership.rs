@@ -131,6 +131,12 @@ impl Ownership {
         self.groups.remove(group);
     }
 
+    /// Returns the groups that are defined, with their matchers.
+    pub(super) fn definitions(&self) -> impl Iterator<Item = (&Arc<str>, &NodeMatcher)> {
+        let groups = self.groups.iter();
+        groups.map(|(name, group)| (name, &group.matcher))
+    }
+
     /// Returns the class of a scope's matcher. `None` outside of groups and for a group without a definition.
     pub(super) fn class(&self, scope: &Scope) -> Option<&MatcherClass> {
         Some(&self.groups.get(scope.as_ref()?)?.class)

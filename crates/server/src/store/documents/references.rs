@@ -68,7 +68,7 @@ pub(super) fn dangling(
         );
         Finding {
             severity,
-            position: placed.position,
+            position: placed.position(),
             resource_type: Some(resource_type.clone()),
             resource: Some(name.to_string()),
             ..Finding::for_file(id, "dangling", &message)
