@@ -17,6 +17,7 @@
 //! | [`head`] | the value of a head key |
 //! | [`stored`] | the value of an entry |
 //! | [`digest`] | the sum over all entries of a lane |
+//! | [`publisher`] | the machine that makes one change of one lane |
 //! | [`format`](mod@format) | the version of this layout |
 //! | [`follower`] | a replica's half: the published state, whatever the store does |
 
@@ -29,6 +30,7 @@ mod key_error;
 pub mod keys;
 mod matcher;
 pub mod names;
+pub mod publisher;
 pub mod stored;
 
 pub use digest::Digest;

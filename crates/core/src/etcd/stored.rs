@@ -24,7 +24,7 @@ use super::format::{self, FORMAT, FormatError};
 use super::matcher;
 use crate::group::NodeMatcher;
 use crate::snapshot::{Resource, WireError};
-use crate::time::duration;
+use crate::time::{LONGEST_DURATION, duration};
 
 /// Source of an entry, for people.
 #[derive(Clone, PartialEq, Eq, Hash, Message)]
@@ -122,11 +122,12 @@ impl Stored {
 
     fn new(any: Any, ttl: Option<Duration>, origin: Option<Origin>) -> Self {
         let version = Version::of(&any.value);
+        // A longer one could not be read.
+        let ttl = ttl.map(|ttl| ttl.min(LONGEST_DURATION));
         let encoded = Encoded {
             any: any.encode_to_vec().into(),
             version: version.to_string(),
             ttl: ttl.map(|ttl| discovery::Duration {
-                // A TTL came from a protobuf duration, or is cut to the longest one when it is sent.
                 seconds: i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX),
                 nanos: ttl.subsec_nanos().cast_signed(),
             }),

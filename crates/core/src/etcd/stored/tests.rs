@@ -108,6 +108,16 @@ fn invalid_ttl_is_an_error() {
 }
 
 #[test]
+fn ttl_beyond_the_range_of_protobuf_becomes_the_longest() {
+    let written = Stored::of_resource(&cluster(b"").with_ttl(Duration::MAX), None);
+    let read = Stored::decode(written.encoded().clone()).expect("valid");
+    assert_eq!(
+        (written.ttl(), read.ttl()),
+        (Some(LONGEST_DURATION), Some(LONGEST_DURATION))
+    );
+}
+
+#[test]
 fn content_of_another_type_than_the_key_is_an_error() {
     let stored = Stored::of_resource(&cluster(b""), None);
     let listener = Place::of_all(ResourceType::LISTENER, "blue");

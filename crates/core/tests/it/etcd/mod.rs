@@ -3,3 +3,4 @@
 mod follower;
 mod model;
 mod model_tests;
+mod publisher;

@@ -1,0 +1,164 @@
+//! The machine: one request at a time, and delays after failures.
+
+use std::time::Duration;
+
+use super::error::PublishError;
+use super::event::PublishEvent;
+use super::failing::Reaction;
+use super::options::{PublishOptions, Wanted};
+use super::request::{PublishAnswer, PublishRequest, RequestFailure};
+use super::transactions::{LaneKeys, size_alone};
+use super::work::Work;
+use crate::etcd::entry::Entry;
+use crate::etcd::stored::Stored;
+use crate::time::Instant;
+use oxds_types::ResourceType;
+
+/// Delay before a failed request is made again; it doubles each time.
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+/// Longest delay.
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
+
+/// Machine that publishes one change of one lane, atomically.
+///
+/// Drive it like all machines: after [`new`](Self::new) and each `handle_*` call, poll [`poll_transmit`](Self::poll_transmit)
+/// and [`poll_event`](Self::poll_event) until they return `None`, then arm one timer for [`poll_timeout`](Self::poll_timeout)
+/// and, when it fires, poll again. [`PublishEvent::Done`] is the last event.
+///
+/// The driver may stop at any time: the published state is then the old or the new one, and the next publisher removes what is
+/// left of the stage (G-8).
+#[derive(Debug)]
+pub struct Publisher {
+    work: Work,
+    /// A request was made and not answered.
+    is_asking: bool,
+    failing: Option<Failing>,
+}
+
+/// Requests that fail again and again.
+#[derive(Debug)]
+struct Failing {
+    since: Instant,
+    delay: Duration,
+    /// Time of the next request.
+    until: Instant,
+}
+
+impl Publisher {
+    /// Makes a publisher. It fails at once, before it asks etcd, if an entry is too large (G-9), or a secret and not allowed (G-15).
+    #[must_use]
+    pub fn new(options: PublishOptions, wanted: Wanted) -> Self {
+        let error = check(&options, &wanted).err();
+        let mut work = Work::new(options, wanted);
+        if let Some(error) = error {
+            work.fail(error);
+        }
+        Self {
+            work,
+            is_asking: false,
+            failing: None,
+        }
+    }
+
+    /// Handles the answer to the request.
+    pub fn handle_answer(&mut self, now: Instant, answer: PublishAnswer) {
+        self.is_asking = false;
+        // An answer about the outcome of a commit that fails is no progress.
+        if !self.work.is_checking() {
+            self.failing = None;
+        }
+        self.work.take(now, answer);
+    }
+
+    /// Handles the failure of the request.
+    pub fn handle_failure(&mut self, now: Instant, failure: RequestFailure) {
+        self.is_asking = false;
+        let reason = failure.reason.clone();
+        if self.work.take_failure(failure) == Reaction::Continue {
+            return;
+        }
+        let (since, delay) = match &self.failing {
+            Some(failing) => (failing.since, (failing.delay * 2).min(LONGEST_DELAY)),
+            None => (now, FIRST_DELAY),
+        };
+        let until = now + delay;
+        self.failing = Some(Failing {
+            since,
+            delay,
+            until,
+        });
+        if now - since >= self.work.options.give_up_after {
+            self.failing = None;
+            self.work.give_up(reason);
+        }
+    }
+
+    /// Handles the verdict about the state of [`PublishEvent::Validate`].
+    pub fn handle_verdict(&mut self, now: Instant, is_valid: bool) {
+        self.work.take_verdict(now, is_valid);
+    }
+
+    /// Returns the next request. There is none while one is not answered, or before [`poll_timeout`](Self::poll_timeout).
+    pub fn poll_transmit(&mut self, now: Instant) -> Option<PublishRequest> {
+        let is_waiting = self
+            .failing
+            .as_ref()
+            .is_some_and(|failing| now < failing.until);
+        if self.is_asking || is_waiting {
+            return None;
+        }
+        let request = self.work.request(now);
+        self.is_asking = request.is_some();
+        request
+    }
+
+    /// Returns the next event.
+    pub fn poll_event(&mut self) -> Option<PublishEvent> {
+        self.work.events.pop_front()
+    }
+
+    /// Returns when to poll again although nothing has happened; `None` if nothing is repeated.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let failing = self.failing.as_ref().filter(|_| !self.is_asking);
+        failing.map(|failing| failing.until)
+    }
+}
+
+/// Checks what needs no answer of etcd.
+fn check(options: &PublishOptions, wanted: &Wanted) -> Result<(), PublishError> {
+    let entries: Vec<(&Entry, &Stored)> = match wanted {
+        Wanted::State(state) => state.iter().map(|(entry, new)| (entry, &**new)).collect(),
+        Wanted::Changes(changes) => {
+            let puts = changes.iter();
+            puts.filter_map(|(entry, new)| Some((entry, &**new.as_ref()?)))
+                .collect()
+        }
+    };
+    let is_secret = |entry: &Entry| entry.resource_type() == Some(&ResourceType::SECRET);
+    let mut secrets = entries.iter().filter(|(entry, _)| is_secret(entry));
+    if !options.with_secrets
+        && let Some((first, _)) = secrets.next()
+    {
+        let (first, count) = ((*first).clone(), secrets.count() + 1);
+        return Err(PublishError::Secrets { first, count });
+    }
+    let keys = LaneKeys {
+        prefix: options.prefix.clone(),
+        lane: options.lane.clone(),
+    };
+    let limit = options.request_limit;
+    for (entry, stored) in entries {
+        let size = size_alone(
+            &keys,
+            options.id,
+            entry.to_string().as_bytes(),
+            stored.encoded(),
+        );
+        if size > limit {
+            let entry = entry.clone();
+            return Err(PublishError::TooLarge { entry, size, limit });
+        }
+    }
+    Ok(())
+}

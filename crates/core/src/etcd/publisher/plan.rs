@@ -1,0 +1,175 @@
+//! Plan of a publish: its changes, what they collide with, and the writes that they need.
+//!
+//! ```text
+//!  base ──┐
+//!         ├─ diff ─▶ changes ──┐
+//!  wanted ┘                    ├─ merge ─▶ result ──┐
+//!                  published ──┘                    ├─ diff ─▶ writes
+//!                                       in etcd ────┘
+//! ```
+//! The changes are made once, against the base. If another writer publishes first, they are merged with the new state: so the
+//! other writer's changes stay, and a change of the same entry is a conflict (G-10).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oxds_types::{Fingerprint, ResourceType, Version};
+
+use super::options::Wanted;
+use super::state::Content;
+use super::summary::{ChangeKind, Summary};
+use crate::etcd::digest::Digest;
+use crate::etcd::entry::Entry;
+use crate::etcd::stored::Stored;
+
+/// Entries with their values.
+pub(super) type Entries = BTreeMap<Entry, Arc<Stored>>;
+
+/// Returns the readable entries.
+pub(super) fn entries_of(content: &Content) -> Entries {
+    let entries = content.entries.iter();
+    entries
+        .map(|(entry, held)| (entry.clone(), Arc::clone(&held.stored)))
+        .collect()
+}
+
+/// A change that the writer wants.
+#[derive(Debug, Clone)]
+pub(super) struct Change {
+    /// Version in the base; `None` if the base does not have the entry.
+    base: Option<Version>,
+    /// New value, or `None` for a removal.
+    pub(super) new: Option<Arc<Stored>>,
+}
+
+/// Changes that the writer wants, by entry.
+pub(super) type Changes = BTreeMap<Entry, Change>;
+
+/// Returns the changes that lead from the base to the wanted state. With `prune`, entries that a wanted state does not have are
+/// removed.
+pub(super) fn changes(wanted: &Wanted, base: &Entries, prune: bool) -> Changes {
+    let mut changes = Changes::new();
+    let mut add = |entry: &Entry, new: Option<&Arc<Stored>>| {
+        let old = base.get(entry);
+        if !is_same(old, new) {
+            let (base, new) = (old.map(|old| old.digest_version()), new.cloned());
+            changes.insert(entry.clone(), Change { base, new });
+        }
+    };
+    match wanted {
+        Wanted::State(wanted) => {
+            wanted.iter().for_each(|(entry, new)| add(entry, Some(new)));
+            let removed = base
+                .keys()
+                .filter(|entry| prune && !wanted.contains_key(entry));
+            removed.for_each(|entry| add(entry, None));
+        }
+        Wanted::Changes(wanted) => wanted
+            .iter()
+            .for_each(|(entry, new)| add(entry, new.as_ref())),
+    }
+    changes
+}
+
+/// Returns whether clients see no difference.
+fn is_same(old: Option<&Arc<Stored>>, new: Option<&Arc<Stored>>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => old.is_same_content(new),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Returns the entries that were published with another value since the base, and are changed here, too.
+pub(super) fn conflicts(changes: &Changes, published: &Entries) -> Vec<Entry> {
+    let conflicting = changes.iter().filter(|(entry, change)| {
+        let now = published.get(entry);
+        now.map(|now| now.digest_version()) != change.base && !is_same(now, change.new.as_ref())
+    });
+    conflicting.map(|(entry, _)| entry.clone()).collect()
+}
+
+/// A write of one key below the lane (`r/…`, `g/…`): a new value, or `None` to delete it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Write {
+    pub(super) rest: Bytes,
+    pub(super) value: Option<Bytes>,
+}
+
+/// Result of merging the changes with the published state.
+#[derive(Debug)]
+pub(super) struct Merged {
+    pub(super) result: Entries,
+    pub(super) summary: Summary,
+    pub(super) digest: Digest,
+}
+
+/// Merges the changes with the published state, whose digest is given.
+pub(super) fn merge(changes: &Changes, published: &Entries, mut digest: Digest) -> Merged {
+    let (mut result, mut summary) = (published.clone(), Summary::default());
+    for (entry, change) in changes {
+        let old = published.get(entry);
+        if is_same(old, change.new.as_ref()) {
+            continue;
+        }
+        let version = |stored: &Arc<Stored>| stored.digest_version();
+        digest.replace(
+            entry,
+            old.map(version).as_ref(),
+            change.new.as_ref().map(version).as_ref(),
+        );
+        let kind = match (old, &change.new) {
+            (None, _) => ChangeKind::Added,
+            (_, Some(_)) => ChangeKind::Changed,
+            (_, None) => ChangeKind::Removed,
+        };
+        summary.changes.insert(entry.clone(), kind);
+        match &change.new {
+            Some(new) => result.insert(entry.clone(), Arc::clone(new)),
+            None => result.remove(entry),
+        };
+    }
+    Merged {
+        result,
+        summary,
+        digest,
+    }
+}
+
+/// Returns the writes after which etcd has exactly the result, sorted by key.
+pub(super) fn writes(in_etcd: &Content, result: &Entries) -> Vec<Write> {
+    let mut writes: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
+    writes.extend(in_etcd.unreadable.keys().map(|rest| (rest.clone(), None)));
+    let rest = |entry: &Entry| Bytes::from(entry.to_string());
+    let removed = in_etcd
+        .entries
+        .keys()
+        .filter(|entry| !result.contains_key(entry));
+    writes.extend(removed.map(|entry| (rest(entry), None)));
+    for (entry, stored) in result {
+        let held = in_etcd.entries.get(entry);
+        if held.is_none_or(|held| held.stored != *stored) {
+            writes.insert(rest(entry), Some(stored.encoded().clone()));
+        }
+    }
+    let writes = writes.into_iter();
+    writes.map(|(rest, value)| Write { rest, value }).collect()
+}
+
+/// Returns the versions of the collections of resources for all nodes.
+pub(super) fn kinds(result: &Entries) -> BTreeMap<ResourceType, Version> {
+    let mut kinds: BTreeMap<ResourceType, Fingerprint> = BTreeMap::new();
+    for (entry, stored) in result {
+        if let Entry::Resource(place) = entry
+            && place.group.is_none()
+        {
+            let of_type = kinds.entry(place.resource_type.clone()).or_default();
+            of_type.add(&place.name, &stored.version());
+        }
+    }
+    let kinds = kinds.into_iter();
+    kinds
+        .map(|(resource_type, sum)| (resource_type, sum.version()))
+        .collect()
+}

@@ -1,0 +1,11 @@
+//! Scenarios of the publisher: writers before a model of etcd.
+
+mod atomic;
+mod concurrent;
+mod content;
+mod foreign;
+mod history;
+mod killed;
+mod random;
+mod rig;
+mod unknown;
