@@ -64,7 +64,8 @@
 //! messages of the API ([`envoy_types`]). Of other crates the interface exposes [`Status`] and [`Code`] of `tonic`, and
 //! `HeaderMap` of `http` in [`Call`]; a new major version of one of these is a new major version of this crate.
 //!
-//! **Features.** `tls` (off by default) adds rustls, for certificates on the gRPC port.
+//! **Features**, all off by default: `tls` adds rustls, for certificates on the gRPC port; `etcd` adds a client of etcd,
+//! `store::etcd::client`.
 
 mod admin;
 mod cache;

@@ -12,6 +12,7 @@
 //! - [`Store`] is the contract: a source of [`Update`]s. `Update::origin` names the source of each.
 //! - [`documents`] is the pure part of a store of YAML, JSON or binary documents. It uses no file system, clock or task.
 //! - [`dir`] is the store for a folder: a scan and a watch around [`documents`].
+//! - `etcd` (feature `etcd`) has a client of etcd.
 //!
 //! A store for another source of documents (a key-value store, a Git repository) is a watch loop of its own around
 //! [`Documents`](documents::Documents).
@@ -19,6 +20,8 @@
 mod demand;
 pub mod dir;
 pub mod documents;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 mod finding;
 mod health;
 mod update;

@@ -12,6 +12,7 @@ mod conformance;
 mod cost;
 mod csds;
 mod dir;
+mod etcd;
 mod files;
 mod groups;
 mod hooks;

@@ -1,0 +1,5 @@
+//! etcd as a store for several replicas.
+//!
+//! Only its [`client`] exists yet.
+
+pub mod client;
