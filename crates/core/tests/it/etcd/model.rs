@@ -69,6 +69,11 @@ impl Etcd {
         }
     }
 
+    /// Makes it another cluster with the same keys.
+    pub(super) fn set_cluster(&mut self, id: u64) {
+        self.cluster_id = id;
+    }
+
     pub(super) fn revision(&self) -> i64 {
         self.revision
     }

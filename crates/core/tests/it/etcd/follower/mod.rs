@@ -5,6 +5,7 @@
 mod cluster;
 mod faults;
 mod loss;
+mod property;
 mod publish;
 mod start;
 mod union;

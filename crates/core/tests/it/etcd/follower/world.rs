@@ -1,17 +1,17 @@
 //! World: one replica's follower with its driver, a cluster, and a virtual clock.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::etcd::follower::{
     ConnectionId, Failure, FailureKind, FindingKind, Follower, FollowerConfig, FollowerEvent,
-    FollowerFinding, FollowerTransmit, FollowerUpdate, Notice, RequestId, StreamId,
+    FollowerFinding, FollowerTransmit, FollowerUpdate, Notice, RequestId, SavedState, StreamId,
 };
-use oxds_core::etcd::{Entry, FormatError, Head, Place, Segment};
-use oxds_core::group::Definition;
-use oxds_core::snapshot::ChangeSet;
+use oxds_core::etcd::{Entry, FormatError, Head, Place, Segment, Stored};
+use oxds_core::group::{Definition, NodeMatcher};
+use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_core::time::Instant;
-use oxds_types::Version;
 use oxds_types::etcd::{RangeRequest, RangeResponse, WatchResponse};
 
 use super::cluster::{Fault, Member, Watch};
@@ -38,6 +38,7 @@ pub(super) struct World {
     pub(super) fragment: Option<usize>,
     /// The driver does not poll events.
     pub(super) is_busy: bool,
+    accepts_restored: bool,
     /// After this many reads, a key changes and the history is compacted.
     pub(super) compact_after_reads: Option<usize>,
 
@@ -49,6 +50,7 @@ pub(super) struct World {
 
     // The store: what it serves, and what happened.
     pub(super) served: State,
+    saved: Saved,
     pub(super) updates: Vec<FollowerUpdate>,
     pub(super) notices: Vec<Notice>,
     pub(super) findings: Vec<FollowerFinding>,
@@ -57,6 +59,14 @@ pub(super) struct World {
     pub(super) reads: Vec<RangeRequest>,
     /// Times of attempts to connect, and the members.
     pub(super) attempts: Vec<(Instant, usize)>,
+}
+
+/// State that survives a restart.
+#[derive(Default)]
+struct Saved {
+    heads: Vec<(Segment, Head)>,
+    resources: BTreeMap<Place, Arc<Resource>>,
+    matchers: BTreeMap<Segment, NodeMatcher>,
 }
 
 pub(super) fn config() -> FollowerConfig {
@@ -72,6 +82,7 @@ impl World {
     pub(super) fn with_config(mut config: FollowerConfig) -> Self {
         config.members = 3;
         let mut world = Self {
+            accepts_restored: config.accept_restored,
             etcd: Etcd::new(1),
             now: Instant::EPOCH,
             members: vec![Member::Up; config.members],
@@ -86,6 +97,7 @@ impl World {
             stream: None,
             inputs: VecDeque::new(),
             served: State::new(),
+            saved: Saved::default(),
             updates: Vec::new(),
             notices: Vec::new(),
             findings: Vec::new(),
@@ -212,6 +224,29 @@ impl World {
         self.pass(Duration::from_secs(seconds));
     }
 
+    /// Starts the process again: with the state that it served, or without one.
+    pub(super) fn restart(&mut self, is_saved: bool) {
+        self.disconnect();
+        let mut config = config();
+        config.members = self.members.len();
+        if is_saved && !self.saved.heads.is_empty() {
+            let saved = &self.saved;
+            let state = SavedState {
+                heads: saved.heads.clone(),
+                resources: saved.resources.clone().into_iter().collect(),
+                matchers: saved.matchers.clone().into_iter().collect(),
+            };
+            self.follower = Follower::with_saved(config, state);
+        } else {
+            self.served.clear();
+            self.saved = Saved::default();
+            self.follower = Follower::new(config);
+        }
+        self.findings.clear();
+        self.notices.clear();
+        self.updates.clear();
+    }
+
     /// Breaks the connection.
     pub(super) fn disconnect(&mut self) {
         self.stream = None;
@@ -336,6 +371,8 @@ impl World {
         match event {
             FollowerEvent::Update(update) => {
                 self.apply(&update);
+                self.check_seqs(&update.heads);
+                self.saved.heads.clone_from(&update.heads);
                 self.check_published(&update.heads);
                 self.updates.push(*update);
             }
@@ -346,19 +383,58 @@ impl World {
     }
 
     fn apply(&mut self, update: &FollowerUpdate) {
-        apply_scope(&mut self.served, None, &update.changes);
+        self.apply_scope(None, &update.changes);
         for group in &update.groups {
             let name = Segment::group(&group.name).unwrap();
-            apply_scope(&mut self.served, Some(&name), &group.changes);
-            let matcher = Entry::Matcher(name);
+            self.apply_scope(Some(&name), &group.changes);
+            let matcher = Entry::Matcher(name.clone());
             match &group.definition {
                 Definition::Unchanged => {}
-                Definition::Unset => drop(self.served.remove(&matcher)),
+                Definition::Unset => {
+                    self.served.remove(&matcher);
+                    self.saved.matchers.remove(&name);
+                }
                 Definition::Set(set) => {
-                    let stored = oxds_core::etcd::Stored::of_matcher(set, None);
+                    let stored = Stored::of_matcher(set, None);
                     self.served.insert(matcher, stored.digest_version());
+                    self.saved.matchers.insert(name, NodeMatcher::clone(set));
                 }
             }
+        }
+    }
+
+    fn apply_scope(&mut self, group: Option<&Segment>, changes: &ChangeSet) {
+        let place = |resource_type, name| Place {
+            group: group.cloned(),
+            resource_type,
+            name,
+        };
+        for (resource_type, name) in changes.removals.iter().cloned() {
+            let place = place(resource_type, name);
+            self.saved.resources.remove(&place);
+            self.served.remove(&place.into());
+        }
+        for resource in &changes.upserts {
+            let place = place(resource.resource_type().clone(), resource.name().clone());
+            self.saved
+                .resources
+                .insert(place.clone(), Arc::clone(resource));
+            self.served.insert(place.into(), resource.version());
+        }
+    }
+
+    /// Checks that no lane goes back.
+    fn check_seqs(&self, heads: &[(Segment, Head)]) {
+        if self.accepts_restored {
+            return;
+        }
+        for (lane, before) in &self.saved.heads {
+            let head = heads.iter().find(|(name, _)| name == lane);
+            let seq = head.map(|(_, head)| head.seq);
+            assert!(
+                seq >= Some(before.seq),
+                "lane {lane} went back: {before:?}, {heads:?}"
+            );
         }
     }
 
@@ -414,26 +490,5 @@ impl World {
         let upserts = changes.upserts.iter().map(|r| r.name().to_string());
         let removals = changes.removals.iter().map(|(_, name)| name.to_string());
         (upserts.collect(), removals.collect())
-    }
-}
-
-fn apply_scope(
-    served: &mut BTreeMap<Entry, Version>,
-    group: Option<&Segment>,
-    changes: &ChangeSet,
-) {
-    let place = |resource_type, name| {
-        Entry::Resource(Place {
-            group: group.cloned(),
-            resource_type,
-            name,
-        })
-    };
-    for (resource_type, name) in changes.removals.iter().cloned() {
-        served.remove(&place(resource_type, name));
-    }
-    for resource in &changes.upserts {
-        let key = place(resource.resource_type().clone(), resource.name().clone());
-        served.insert(key, resource.version());
     }
 }

@@ -1,6 +1,6 @@
 //! Writer of publishes: one transaction, or a stage with its moves step by step. It records every published state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -78,6 +78,8 @@ pub(super) struct Writer {
     /// Moves of a stage that were not done yet, and deletions of staged keys.
     moves: Vec<RequestOp>,
     last_id: u128,
+    /// Greatest seq that the lane ever had, in any history.
+    greatest_seq: u64,
     /// State of every publish.
     pub(super) published: BTreeMap<PublishId, State>,
 }
@@ -94,6 +96,7 @@ impl Writer {
             digest: Digest::default(),
             moves: Vec::new(),
             last_id: u128::from(name.len() as u64) << 64,
+            greatest_seq: 0,
             published: BTreeMap::new(),
         }
     }
@@ -160,10 +163,10 @@ impl Writer {
     /// Begins again from what a restored etcd has, as the next writer does.
     pub(super) fn rewind(&mut self, to: &Writer) {
         let published = std::mem::take(&mut self.published);
-        let last_id = self.last_id;
+        let (last_id, greatest_seq) = (self.last_id, self.greatest_seq);
         *self = to.clone();
         self.published = published;
-        self.last_id = last_id;
+        (self.last_id, self.greatest_seq) = (last_id, greatest_seq);
     }
 
     /// Writes the head again with a greater seq, as `--accept-restored` does.
@@ -173,6 +176,43 @@ impl Writer {
         self.head = Some(head.clone());
         let head = self.put_head(&head);
         commit(etcd, &[head]);
+    }
+
+    /// Changes a key without a publish.
+    pub(super) fn tamper(&self, etcd: &mut Etcd, name: &str, content: Option<usize>) {
+        let entry = entry(name);
+        let entry_key = key(&Key::Entry(self.lane.clone(), entry.clone()));
+        match content {
+            Some(content) => etcd.put(&entry_key, stored(&entry, content).encoded().clone()),
+            None => etcd.delete(&entry_key),
+        };
+    }
+
+    /// Restores all published values, and publishes these changes with a seq that no head of the lane had, as `--repair` and
+    /// `--accept-restored` do.
+    pub(super) fn repair(&mut self, etcd: &mut Etcd, changes: &[Change<'_>]) {
+        let mut operations = self.apply(changes);
+        let changed: BTreeSet<_> = changes.iter().map(|(text, _)| entry(text)).collect();
+        let lane_key = key(&Key::Head(self.lane.clone())).replace("/head", "/");
+        let found = etcd.keys(&lane_key).into_iter();
+        let found = found.filter_map(|kv| match prefix().parse(&kv.key) {
+            Ok(Key::Entry(_, entry)) => Some(entry),
+            _ => None,
+        });
+        let all: BTreeSet<_> = found.chain(self.state.keys().cloned()).collect();
+        for entry in all.difference(&changed) {
+            let entry_key = prefix().key(&Key::Entry(self.lane.clone(), entry.clone()));
+            operations.push(match self.state.get(entry) {
+                Some(version) => put(entry_key, value(entry, *version)),
+                None => delete(entry_key),
+            });
+        }
+        let mut head = self.next_head(None);
+        head.seq = head.seq.max(self.greatest_seq + 1);
+        self.greatest_seq = head.seq;
+        self.head = Some(head.clone());
+        operations.push(self.put_head(&head));
+        commit(etcd, &operations);
     }
 
     fn apply(&mut self, changes: &[Change<'_>]) -> Vec<RequestOp> {
@@ -203,6 +243,7 @@ impl Writer {
         let mut head = Head::new(id, parent, self.seq() + 1, self.digest);
         head.staged = staged.map(|()| id);
         self.published.insert(id, self.state.clone());
+        self.greatest_seq = self.greatest_seq.max(head.seq);
         self.head = Some(head.clone());
         head
     }
@@ -234,6 +275,13 @@ fn delete(key: Bytes) -> RequestOp {
     RequestOp {
         request: Some(Request::DeleteRange(delete)),
     }
+}
+
+/// Returns the value of an entry with this version.
+fn value(entry: &Entry, version: Version) -> Bytes {
+    let mut values = (0..10).map(|content| stored(entry, content));
+    let value = values.find(|value| value.digest_version() == version);
+    value.expect("a published version").encoded().clone()
 }
 
 /// Does all operations at one revision: nested, because a level has at most 128.
