@@ -7,5 +7,6 @@ mod foreign;
 mod history;
 mod killed;
 mod random;
+mod replicas;
 mod rig;
 mod unknown;

@@ -167,7 +167,7 @@ fn run(operations: Vec<Operation>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn g8_g10_g11_random_writers_keep_the_chain_whole(operations in prop::collection::vec(operation(), 0..150)) {
