@@ -95,7 +95,9 @@ impl Follower {
             return self.read_all(now, reason);
         }
         self.went_back = false;
-        if matches!(self.phase, Phase::Checking { .. }) {
+        // A watch that has just begun has to catch up. Until then, etcd before 3.5.8 would report progress falsely.
+        let is_resuming = matches!(self.phase, Phase::Checking { .. });
+        if is_resuming {
             self.follow(now);
         }
         let until = now + self.config.timing.probe + self.config.timing.answer;
@@ -109,6 +111,20 @@ impl Follower {
             });
         }
         self.compare_expected(now);
+        if !is_resuming {
+            self.request_progress();
+        }
+    }
+
+    /// Requests progress if the watch has not reached the revision of the heads: in a prefix without changes nothing else shows it.
+    fn request_progress(&mut self) {
+        if let Phase::Following(following) = &self.phase
+            && following.expected.is_some()
+        {
+            let stream = following.stream;
+            let transmit = FollowerTransmit::RequestProgress { stream };
+            self.transmits.push_back(transmit);
+        }
     }
 
     /// Handles an answer that is older than what was seen: a member that is behind, or a restored backup. Another answer decides.

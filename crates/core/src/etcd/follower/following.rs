@@ -90,8 +90,9 @@ impl Follower {
         for event in &response.events {
             let revision = event.kv.as_ref().map_or(0, |kv| kv.mod_revision);
             // Events of the last revision are taken again: they may be the rest of a response that was split. Earlier ones
-            // would take the view back; if one of them was missing, the digest shows it.
-            if revision < open.unwrap_or(self.view.revision) {
+            // would take the view back; if one of them was missing, the digest shows it. Events before the reported progress
+            // are new: etcd before 3.5.8 reports it too early (#15220).
+            if revision < open.unwrap_or(self.view.delivered) {
                 ignored += 1;
                 continue;
             }

@@ -15,7 +15,7 @@ use crate::time::Instant;
 /// Status of a follower.
 #[derive(Debug, Clone)]
 pub struct FollowerStatus {
-    /// Whether a watch works.
+    /// Whether a member answers: a watch works, or is about to begin.
     pub is_connected: bool,
     /// Since when no watch works, and why; `None` if one does, or if none was tried.
     pub trouble: Option<(Instant, Failure)>,
@@ -52,12 +52,21 @@ impl Follower {
     pub fn status(&self, now: Instant) -> FollowerStatus {
         let lanes = self.view.lanes.iter();
         FollowerStatus {
-            is_connected: matches!(self.phase, Phase::Following(_)),
+            is_connected: self.is_connected(),
             trouble: self.trouble.clone(),
             cluster: self.view.cluster,
             revision: self.view.revision,
             lanes: lanes.map(|(name, lane)| lane.status(name, now)).collect(),
         }
+    }
+
+    /// Returns whether a member answers. A watch that is renewed is no interruption.
+    fn is_connected(&self) -> bool {
+        let is_open = matches!(
+            self.phase,
+            Phase::Checking { .. } | Phase::Reading { .. } | Phase::Following(_)
+        );
+        is_open && self.trouble.is_none()
     }
 
     /// Returns whether clients may be answered: a state is served, and no other replica has a later one that this one cannot

@@ -22,8 +22,10 @@ pub(super) struct View {
     accept_restored: bool,
     /// Cluster that was read; `None` before the first complete read.
     pub(super) cluster: Option<u64>,
-    /// All changes up to this revision are in the view.
+    /// All changes up to this revision are in the view, as far as etcd reports progress truly.
     pub(super) revision: i64,
+    /// Revision of the last read or of the last event, whichever is later.
+    pub(super) delivered: i64,
     pub(super) lanes: Lanes,
     pub(super) replicas: Replicas,
     /// Lanes that were changed by the revision that is being read; true if their head was.
@@ -43,6 +45,7 @@ impl View {
             accept_restored,
             cluster: None,
             revision: 0,
+            delivered: 0,
             lanes,
             replicas: Replicas::default(),
             touched: BTreeMap::new(),
@@ -81,6 +84,7 @@ impl View {
     pub(super) fn end_read(&mut self, cluster: u64, revision: i64) {
         self.cluster = Some(cluster);
         self.revision = revision;
+        self.delivered = revision;
         self.touched.clear();
         self.broken.clear();
         for (_, lane) in self.lanes.iter_mut() {
@@ -172,6 +176,7 @@ impl View {
     /// each lane of which that is known.
     pub(super) fn complete(&mut self, revision: i64) -> Vec<ReadReason> {
         self.revision = self.revision.max(revision);
+        self.delivered = revision;
         let touched = std::mem::take(&mut self.touched);
         let mut reasons: Vec<_> = std::mem::take(&mut self.broken)
             .into_iter()

@@ -44,11 +44,13 @@ pub(super) enum Fault {
     Back,
     /// Progress to the latest revision is reported, and the events do not come.
     FalseProgress,
+    /// Progress to the latest revision is reported before the events come.
+    EarlyProgress,
     /// Deletions are missing.
     OmitDelete,
 }
 
-pub(super) const FAULTS: [Fault; 9] = [
+pub(super) const FAULTS: [Fault; 10] = [
     Fault::Duplicate,
     Fault::Drop,
     Fault::DropHead,
@@ -57,6 +59,7 @@ pub(super) const FAULTS: [Fault; 9] = [
     Fault::Delay,
     Fault::Back,
     Fault::FalseProgress,
+    Fault::EarlyProgress,
     Fault::OmitDelete,
 ];
 
@@ -169,12 +172,13 @@ impl Watch {
                 batch.clear();
                 batch.push_back(self.response(etcd, Vec::new()));
             }
+            Fault::EarlyProgress => batch.push_front(self.response(etcd, Vec::new())),
             Fault::OmitDelete => batch.iter_mut().for_each(|r| {
                 r.events.retain(|event| event.r#type() != EventType::Delete);
             }),
         }
         // A response without events would be progress.
-        if fault != Fault::FalseProgress {
+        if !matches!(fault, Fault::FalseProgress | Fault::EarlyProgress) {
             batch.retain(|r| !r.events.is_empty());
         }
     }

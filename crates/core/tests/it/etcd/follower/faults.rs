@@ -121,6 +121,19 @@ fn g21_false_progress_is_found_with_the_next_head() {
 }
 
 #[test]
+fn g21_events_after_their_progress_are_taken() {
+    check(Fault::EarlyProgress);
+    // While no read of the heads is compared, nothing has to be read again.
+    let mut world = World::serving(&[("a", Some(1))]);
+    world.publish(&[("a", Some(2))]);
+    world.publish(&[("a", None)]);
+    world.fault = Some(Fault::EarlyProgress);
+    world.drive();
+    assert_eq!(world.history(), [1, 2, 3]);
+    assert_eq!(world.complete_reads(), 1, "{:?}", world.notices);
+}
+
+#[test]
 fn g21_omitted_deletion_is_found_with_its_head() {
     // Given a publish that removes an entry, and loses only the event of that.
     let world = check(Fault::OmitDelete);

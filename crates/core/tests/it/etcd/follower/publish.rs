@@ -104,6 +104,47 @@ fn g7_stage_whose_revision_was_compacted_is_read_at_the_latest() {
 }
 
 #[test]
+fn g7_stage_compacted_between_pages_is_not_served_in_part() {
+    let mut world = World::serving(&[("a", Some(1)), ("gone", Some(1))]);
+    let names = numbered(100);
+    let mut changes = all(&names, 1);
+    changes.push(("gone", None));
+    world.write("main", |writer, etcd| writer.stage(etcd, &changes));
+    world.compact_after_reads = Some(world.reads.len() + 1);
+    world.drive();
+    world.check_current();
+    assert_eq!(world.history(), [1, 2]);
+    assert_eq!(world.complete_reads(), 2);
+}
+
+#[test]
+fn gb9_cost_of_a_change_does_not_follow_the_size_of_the_state() {
+    // Given states of 100 and of 3,000 entries, when the same change comes, then about as many allocations are made.
+    let [few, many] = [100, 3_000].map(|count| {
+        let mut world = World::serving(&[("a", Some(1))]);
+        let names = numbered(count);
+        world.publish(&all(&names, 1));
+        world.drive();
+        world.disconnect();
+        world.publish(&[("a", Some(2)), ("c00001", None)]);
+        let responses = world.open_and_take();
+        let cost = allocation_counter::measure(|| {
+            for (stream, response) in &responses {
+                world.follower.handle_watch(world.now, *stream, response);
+            }
+            while world.follower.poll_event().is_some() {}
+        });
+        assert_eq!(world.follower.status(world.now).lanes[0].behind, 0);
+        cost
+    });
+    assert!(
+        many.count_total.abs_diff(few.count_total) <= 10,
+        "{few:?}, {many:?}"
+    );
+    assert!(many.bytes_total < 2 * few.bytes_total, "{few:?}, {many:?}");
+}
+
+#[test]
 fn g8_stage_without_a_head_is_never_served() {
     let mut world = World::serving(&[("a", Some(1))]);
     // When a writer dies after it wrote its stage, then nothing of it is served, also after a restart of the replica.
