@@ -1,6 +1,9 @@
 //! The machine: one request at a time, and delays after failures.
 
+use std::fmt;
 use std::time::Duration;
+
+use oxds_types::ResourceType;
 
 use super::error::PublishError;
 use super::event::PublishEvent;
@@ -12,7 +15,6 @@ use super::work::Work;
 use crate::etcd::entry::Entry;
 use crate::etcd::stored::Stored;
 use crate::time::Instant;
-use oxds_types::ResourceType;
 
 /// Delay before a failed request is made again; it doubles each time.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -27,12 +29,20 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 ///
 /// The driver may stop at any time: the published state is then the old or the new one, and the next publisher removes what is
 /// left of the stage (G-8).
-#[derive(Debug)]
 pub struct Publisher {
     work: Work,
     /// A request was made and not answered.
     is_asking: bool,
     failing: Option<Failing>,
+}
+
+/// Without the state, which may have secrets (G-15).
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("id", &self.work.id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Requests that fail again and again.

@@ -1,5 +1,7 @@
 //! Requests of a publisher to its driver, and their answers.
 
+use std::fmt;
+
 use oxds_types::etcd::{
     KeyValue, LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest, RangeRequest,
     RangeResponse, Response, TxnRequest, TxnResponse,
@@ -7,7 +9,7 @@ use oxds_types::etcd::{
 
 /// Next request. There is one at a time; the driver answers it by
 /// [`handle_answer`](super::Publisher::handle_answer) or [`handle_failure`](super::Publisher::handle_failure).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum PublishRequest {
     /// Read keys.
     Range(RangeRequest),
@@ -22,7 +24,7 @@ pub enum PublishRequest {
 }
 
 /// Answer to a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum PublishAnswer {
     /// Keys.
     Range(RangeResponse),
@@ -34,6 +36,35 @@ pub enum PublishAnswer {
     KeptAlive,
     /// The lease has ended, or had ended before.
     Revoked,
+}
+
+/// Without values, which may be secrets (G-15).
+impl fmt::Debug for PublishRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(range) => {
+                let (key, revision) = (&range.key, range.revision);
+                write!(f, "Range({key:?} at revision {revision})")
+            }
+            Self::Txn(txn) => write!(f, "Txn({} operations)", txn.success.len()),
+            Self::Grant(grant) => write!(f, "Grant({} s)", grant.ttl),
+            Self::KeepAlive(lease) => write!(f, "KeepAlive({})", lease.id),
+            Self::Revoke(lease) => write!(f, "Revoke({})", lease.id),
+        }
+    }
+}
+
+/// Without values, which may be secrets (G-15).
+impl fmt::Debug for PublishAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(range) => write!(f, "Range({} keys)", range.kvs.len()),
+            Self::Txn(txn) => write!(f, "Txn(succeeded: {})", txn.succeeded),
+            Self::Granted(lease) => write!(f, "Granted({lease})"),
+            Self::KeptAlive => f.write_str("KeptAlive"),
+            Self::Revoked => f.write_str("Revoked"),
+        }
+    }
 }
 
 /// Kinds of failures of a request.

@@ -279,7 +279,10 @@ fn g15_secrets_need_an_option() {
     };
     let writer = Writer::new(allowed, wanted).run(&mut etcd);
     assert_eq!(writer.seq(), 1);
-    let events = format!("{:?}", writer.events);
+    let events = format!(
+        "{:?} {:?} {:?}",
+        writer.events, writer.requests, writer.machine
+    );
     assert!(!events.contains("BEGIN"), "events go to logs: {events}");
 }
 
