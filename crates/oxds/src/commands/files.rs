@@ -35,7 +35,7 @@ fn unusable(out: &Path, error: &io::Error) -> Failure {
 }
 
 /// Returns the absolute path with the links of its existing part resolved.
-fn resolved(path: &Path) -> io::Result<PathBuf> {
+pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     for ancestor in path.ancestors() {
         if let Ok(existing) = ancestor.canonicalize() {

@@ -6,7 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oxds_server::{ApiVersion, BindError, CsdsAccess, DirStore, FileSink, OnNack, Server};
+use oxds_server::{
+    ApiVersion, BindError, Builder, CsdsAccess, DirStore, FileSink, OnNack, Server, State,
+    StateOptions,
+};
 use tracing::{info, warn};
 
 use super::files;
@@ -91,9 +94,14 @@ pub(crate) struct Args {
     /// `oxds status` shows none of them any more
     #[arg(long, value_name = "MAJOR", default_value = "2", value_parser = bootstrap_version::oldest)]
     oldest_version: ApiVersion,
-    /// Folder for state that survives a restart: rollbacks [default: $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
+    /// Folder for state that survives a restart: the last good configuration, which is served while DIR is broken or missing at
+    /// start, and rollbacks [default: only rollbacks, in $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
+    /// Also keep resources of type Secret in the state. Without it, clients that ask for secrets wait for DIR, and rollbacks of
+    /// secrets end with the process
+    #[arg(long)]
+    persist_secrets: bool,
     #[command(flatten)]
     lifecycle: LifecycleArgs,
     #[command(flatten)]
@@ -153,10 +161,7 @@ impl Args {
     /// Returns the file that keeps rollbacks; `None` without rollbacks, or without a folder for it.
     fn rollback_file(&self) -> Result<Option<PathBuf>, Failure> {
         match (self.on_nack, &self.state) {
-            (OnNackPolicy::Keep, None) => Ok(None),
-            (OnNackPolicy::Keep, Some(_)) => Err(Failure::usage(
-                "--state has no effect without --on-nack rollback: expected both or neither",
-            )),
+            (OnNackPolicy::Keep, _) => Ok(None),
             (OnNackPolicy::Rollback, folder) => {
                 let file = state::file(folder.as_deref(), &self.dir, "rollbacks");
                 if file.is_none() {
@@ -167,6 +172,24 @@ impl Args {
                 Ok(file)
             }
         }
+    }
+
+    /// Opens the state in the folder of `--state`. It blocks.
+    fn state(&self) -> Result<Option<State>, Failure> {
+        let Some(folder) = &self.state else {
+            let is_kept = matches!(self.on_nack, OnNackPolicy::Rollback);
+            return match self.persist_secrets && !is_kept {
+                false => Ok(None),
+                true => Err(Failure::usage(
+                    "--persist-secrets has no effect without --state or --on-nack rollback: expected one of them",
+                )),
+            };
+        };
+        state::check(&self.dir, folder)?;
+        let options = StateOptions::of_folder(&self.dir).keep_secrets(self.persist_secrets);
+        let state = State::open(folder, options);
+        let state = state.map_err(|error| Failure::usage(format_args!("--state: {error}")))?;
+        Ok(Some(state))
     }
 }
 
@@ -180,6 +203,7 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
     let (on_nack, rollback_file) = (args.on_nack()?, args.rollback_file()?);
+    let state = args.state()?;
     let mut options = dir_options(args.lifecycle.allow_unknown_static_fields, args.strict);
     options.allow_empty = args.allow_empty;
     options.quiet = args.quiet;
@@ -187,6 +211,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let runtime = keys.runtime.clone();
     let policy = args.lifecycle.policy(followed_policy::reader(&runtime))?;
     options.codec.policy = policy.clone();
+    options.last_good = state.as_ref().and_then(State::last_good);
     let store = DirStore::open(&args.dir, options).map_err(|error| unreadable(&error))?;
     if let Some(out) = &args.files {
         files::prepare(&args.dir, out)?;
@@ -197,10 +222,8 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let (mut stop, mut hangup, reload) =
         (StopSignals::listen()?, signals::reload()?, store.reload());
     let followed = FollowedPolicy::new(args.lifecycle, policy, store.policy(), &runtime);
-    let mut builder = keys.serve(Server::builder())?;
-    if let Some(file) = rollback_file {
-        builder = builder.rollback_file(file);
-    }
+    let builder = keys.serve(Server::builder())?;
+    let builder = keep(builder, state, rollback_file, args.persist_secrets);
     let server = builder
         .grpc(args.grpc)
         .http(args.http)
@@ -253,6 +276,25 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         () = following => {}
     }
     Ok(Exit::Success)
+}
+
+/// Sets what survives a restart.
+fn keep(
+    mut builder: Builder,
+    state: Option<State>,
+    rollbacks: Option<PathBuf>,
+    secrets: bool,
+) -> Builder {
+    if let Some(file) = rollbacks {
+        builder = builder.rollback_file(file);
+        if !secrets {
+            builder = builder.rollbacks_without_secrets();
+        }
+    }
+    match state {
+        Some(state) => builder.state(state),
+        None => builder,
+    }
 }
 
 /// Returns the failure for a port that cannot be opened, with advice for common causes.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use oxds_types::Version;
 
+use super::files::resolved;
+use crate::exit::Failure;
+
 /// Returns the file for one sort of state of a server of this folder. Servers of different folders have different files.
 /// Without `folder` it is in the folder for state of the system or the user; `None` if neither is known.
 pub(super) fn file(folder: Option<&Path>, served: &Path, name: &str) -> Option<PathBuf> {
@@ -12,10 +15,24 @@ pub(super) fn file(folder: Option<&Path>, served: &Path, name: &str) -> Option<P
         Some(folder) => folder.to_owned(),
         None => default_folder(|variable| std::env::var_os(variable))?,
     };
-    // A folder that cannot be resolved is an error of the store, which reads it.
-    let served = served.canonicalize().unwrap_or_else(|_| served.to_owned());
+    // Links are not resolved: the folder may be missing, and a link that was turned over is the same folder.
+    let served = std::path::absolute(served).unwrap_or_else(|_| served.to_owned());
+    let served: PathBuf = served.components().collect();
     let id = Version::of(served.as_os_str().as_encoded_bytes());
     Some(folder.join(format!("{name}-{id}")))
+}
+
+/// Checks that the folder for state is not in the served one, where each save would be an event.
+pub(super) fn check(served: &Path, folder: &Path) -> Result<(), Failure> {
+    let unusable = |error| Failure::usage(format_args!("--state: {}: {error}", folder.display()));
+    let inside = resolved(folder).map_err(unusable)?;
+    if !inside.starts_with(resolved(served).map_err(unusable)?) {
+        return Ok(());
+    }
+    let (served, folder) = (served.display(), folder.display());
+    Err(Failure::usage(format_args!(
+        "--state: {folder} is in the served folder {served}: expected a separate folder"
+    )))
 }
 
 /// Returns the default folder: that of systemd (`StateDirectory=`), or that of the XDG Base Directory Specification.
@@ -56,7 +73,7 @@ mod tests {
     fn a3_servers_of_two_folders_have_two_files() {
         let file = |served: &str| file(Some(Path::new("/s")), Path::new(served), "rollbacks");
         assert_ne!(file("/one"), file("/two"));
-        assert_eq!(file("/one"), file("/one"));
+        assert_eq!(file("/one"), file("/one/"));
         let name = file("/one").unwrap();
         assert!(name.starts_with("/s/") && name.to_string_lossy().contains("/rollbacks-"));
     }

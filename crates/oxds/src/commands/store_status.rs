@@ -12,6 +12,16 @@ use super::control_plane::StatusPage;
 pub(crate) struct StoreStatus {
     #[serde(default)]
     pub(crate) findings: Vec<StoreFinding>,
+    /// The state of an earlier process, while that is served because the store is away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stale: Option<StaleState>,
+}
+
+/// The last good state of an earlier process.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StaleState {
+    /// Time since its latest change was saved.
+    pub(crate) age_seconds: f64,
 }
 
 /// One finding, with its place.

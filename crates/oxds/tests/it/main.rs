@@ -26,6 +26,7 @@ mod runtime;
 mod security;
 mod serve;
 mod shop;
+mod state;
 mod support;
 mod terminal;
 mod validate;

@@ -180,7 +180,15 @@ async fn s80_nacked_file_is_rolled_back_until_fixed() {
 
     // A3: it survives a restart.
     let deadline = std::time::Instant::now() + crate::support::TIMEOUT;
-    while fs::read_dir(state.path()).expect("a folder").count() == 0 {
+    let has_rollbacks = || {
+        let mut entries = fs::read_dir(state.path()).expect("a folder");
+        entries.any(|entry| {
+            let name = entry.expect("an entry").file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("rollbacks-") && !name.ends_with(".new")
+        })
+    };
+    while !has_rollbacks() {
         assert!(std::time::Instant::now() < deadline, "no state file");
         std::thread::yield_now();
     }

@@ -17,6 +17,7 @@ use oxds_core::group::GroupUpdate;
 use oxds_core::rollback::{NackedVersion, Rollback, RolledBack, SavedRollback, StoreChanges};
 use oxds_core::snapshot::ChangeSet;
 use oxds_core::time::Instant;
+use oxds_types::ResourceType;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -45,6 +46,14 @@ pub enum OnNack {
     },
 }
 
+/// The file that keeps rollbacks over a restart.
+#[derive(Debug)]
+pub(crate) struct RollbackFile {
+    pub(crate) path: PathBuf,
+    /// Whether it has rollbacks of secrets. Otherwise these end with the process.
+    pub(crate) keeps_secrets: bool,
+}
+
 /// The rollback policy and its state.
 #[derive(Debug)]
 pub(crate) struct RollbackDriver {
@@ -54,6 +63,8 @@ pub(crate) struct RollbackDriver {
     metrics: Arc<Metrics>,
     clock: Clock,
     file: Option<StateFile>,
+    /// Whether the file may have secrets.
+    keeps_secrets: bool,
     /// Notified when the file is out of date.
     outdated: Notify,
 }
@@ -70,12 +81,13 @@ impl RollbackDriver {
     /// Makes the driver, which continues the rollbacks in the file.
     pub(crate) fn new(
         policy: OnNack,
-        file: Option<PathBuf>,
+        file: Option<RollbackFile>,
         cache: Cache,
         metrics: Arc<Metrics>,
         clock: Clock,
     ) -> Self {
-        let file = file.map(StateFile::new);
+        let keeps_secrets = file.as_ref().is_some_and(|file| file.keeps_secrets);
+        let file = file.map(|file| StateFile::new(file.path));
         let machine = match policy {
             OnNack::Keep => None,
             OnNack::Rollback { threshold } => {
@@ -90,6 +102,7 @@ impl RollbackDriver {
             cache,
             metrics,
             clock,
+            keeps_secrets,
             outdated: Notify::new(),
         }
     }
@@ -223,18 +236,26 @@ impl RollbackDriver {
             .collect()
     }
 
+    /// Returns the rollbacks that the file has.
+    fn kept(&self, machine: &Mutex<Rollback>) -> Vec<SavedRollback> {
+        let machine = lock(machine);
+        let saved = machine.saved();
+        let kept = saved.filter(|rollback| self.keeps_secrets || !has_secret(rollback));
+        kept.collect()
+    }
+
     /// Keeps the state file up to date until the server shuts down. An error is logged, and the next change tries again.
     pub(crate) async fn save(&self, closing: &CancellationToken) {
         let Some((machine, file)) = self.machine.as_ref().zip(self.file.as_ref()) else {
             return;
         };
-        let mut written = lock(machine).saved().collect::<Vec<_>>();
+        let mut written = self.kept(machine);
         loop {
             let closed = tokio::select! {
                 () = self.outdated.notified() => false,
                 () = closing.cancelled() => true,
             };
-            let saved = lock(machine).saved().collect::<Vec<_>>();
+            let saved = self.kept(machine);
             if saved != written && write(file, saved.clone(), self.clock.now()).await {
                 written = saved;
             }
@@ -243,6 +264,12 @@ impl RollbackDriver {
             }
         }
     }
+}
+
+/// Whether a secret was rolled back, alone or with others.
+fn has_secret(rollback: &SavedRollback) -> bool {
+    let mut types = rollback.parts.iter().map(|part| &part.key.resource_type);
+    types.any(|of| *of == ResourceType::SECRET)
 }
 
 fn read(file: Option<&StateFile>, clock: Clock) -> Vec<SavedRollback> {
@@ -280,4 +307,34 @@ async fn write(file: &StateFile, saved: Vec<SavedRollback>, now: Instant) -> boo
 fn lock(machine: &Mutex<Rollback>) -> MutexGuard<'_, Rollback> {
     // Each call of the machine leaves a complete state, so poisoning does not matter.
     machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use oxds_core::rollback::{RollbackKey, SavedPart};
+
+    use super::*;
+
+    #[test]
+    fn g25_rollback_with_a_secret_is_known() {
+        let part = |resource_type: &ResourceType| SavedPart {
+            key: RollbackKey {
+                resource_type: resource_type.clone(),
+                name: "a".into(),
+                group: None,
+            },
+            stored: None,
+            last_good: None,
+        };
+        let rollback = |types: &[ResourceType]| SavedRollback {
+            parts: types.iter().map(part).collect(),
+            nacked: (ResourceType::CLUSTER, "a".into()),
+            nacked_by: Vec::new(),
+            reason: "no".into(),
+            at: Instant::EPOCH,
+        };
+        let (cds, sds) = (ResourceType::CLUSTER, ResourceType::SECRET);
+        assert!(has_secret(&rollback(&[cds.clone(), sds])));
+        assert!(!has_secret(&rollback(&[cds])));
+    }
 }

@@ -28,7 +28,7 @@ use crate::hooks::{AnyHooks, Hooks};
 use crate::load::LoadReports;
 use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
-use crate::rollback::{OnNack, RollbackDriver};
+use crate::rollback::{OnNack, RollbackDriver, RollbackFile};
 use crate::security::Security;
 use crate::state::State;
 use crate::store::{Health, Reporter, Store};
@@ -49,7 +49,7 @@ pub struct Builder {
     load_reports: LoadReports,
     on_nack: OnNack,
     lost_log_lines: Arc<AtomicU64>,
-    rollback_file: Option<PathBuf>,
+    rollback_file: Option<RollbackFile>,
     state: Option<State>,
     runtime: Runtime,
     disks: Vec<DiskLayer>,
@@ -128,7 +128,18 @@ impl Builder {
     /// The file has the resources that are served in place of rejected ones, secrets among them; only its owner can read it.
     /// Folders on its path are made. An error is logged, and the server goes on without the file.
     pub fn rollback_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.rollback_file = Some(file.into());
+        self.rollback_file = Some(RollbackFile {
+            path: file.into(),
+            keeps_secrets: true,
+        });
+        self
+    }
+
+    /// Leaves rollbacks of secrets out of the [file](Self::rollback_file): they end with the process. Call it after that.
+    pub fn rollbacks_without_secrets(mut self) -> Self {
+        if let Some(file) = &mut self.rollback_file {
+            file.keeps_secrets = false;
+        }
         self
     }
 

@@ -87,8 +87,13 @@ async fn run(mut store: impl Store, mut target: Target) {
             Some(update) if update.is_unavailable => target.note(update),
             Some(mut update) => {
                 let last_good = stale.take();
-                if let Some(last_good) = &last_good {
-                    last_good.complete(&mut update);
+                match &last_good {
+                    Some(last_good) if !update.continues_last_good => {
+                        last_good.complete(&mut update);
+                    }
+                    // Clients must not see the state in between.
+                    Some(last_good) if !is_served => last_good.precede(&mut update),
+                    _ => {}
                 }
                 target.apply(update);
                 if last_good.is_some() {

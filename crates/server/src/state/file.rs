@@ -162,7 +162,7 @@ impl<'a> Reading<'a> {
             (PART_OF_CHECKPOINT, None) | (CHANGE, Some(_)) if number > 0 => {
                 let record = Record::decode(content).map_err(malformed)?;
                 let (changes, facts) = record.into_changes(&self.source.root).map_err(invalid)?;
-                self.last_good.apply(changes, true);
+                self.last_good.load(changes);
                 self.last_good.saved_at = Some(facts.saved_at);
                 self.last_good.lacks_secrets = facts.lacks_secrets;
                 Ok(())

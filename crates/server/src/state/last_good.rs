@@ -1,6 +1,7 @@
 //! The last good state of a store: everything that it has yielded.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -110,6 +111,38 @@ impl LastGood {
                 group.definition = Definition::Unset;
             }
         }
+    }
+
+    /// Puts this state before an update that continues it: the result leads to the same state from nothing.
+    pub(crate) fn precede(&self, update: &mut Update) {
+        let mut changes = Changes::default();
+        changes.add_update(update);
+        let mut now = self.clone();
+        now.load(changes);
+        let mut whole = now.as_update();
+        whole.changes.removals = mem::take(&mut update.changes.removals);
+        for group in &mut update.groups {
+            let now = group_of(&mut whole.groups, &group.name);
+            now.changes.removals = mem::take(&mut group.changes.removals);
+            if group.definition == Definition::Unset {
+                now.definition = Definition::Unset;
+            }
+        }
+        (update.changes, update.groups) = (whole.changes, whole.groups);
+    }
+
+    /// Applies changes that were saved.
+    pub(super) fn load(&mut self, changes: Changes) {
+        for (place, new) in changes.resources {
+            self.put(&place, new.as_ref());
+        }
+        for (name, matcher) in changes.matchers {
+            match matcher {
+                Some(matcher) => drop(self.matchers.insert(name, matcher)),
+                None => drop(self.matchers.remove(&name)),
+            }
+        }
+        self.position = changes.position.or(self.position.take());
     }
 
     /// Applies changes. Returns those that make a difference to what is saved.

@@ -16,7 +16,7 @@ use super::uses::{DeprecatedUses, NoticeCounts};
 
 /// A source of change sets. The server applies each change set atomically (S-69).
 ///
-/// The first update is the whole initial state; updates that are [unavailable](Update::is_unavailable) do not count. After an error a store reports it in [`Update::findings`] and goes on
+/// The first update is the whole initial state, or [continues](Update::continues_last_good) an earlier one; updates that are [unavailable](Update::is_unavailable) do not count. After an error a store reports it in [`Update::findings`] and goes on
 /// serving its last good state. A store ends only when its source ends.
 pub trait Store: Send + 'static {
     /// Returns the next update, or `None` when no more can come. Then the last state stays served.
@@ -70,6 +70,9 @@ pub struct Update {
     /// Whether the store could not read its source since it started. Then the update has findings, and no content: the server
     /// serves the state of an earlier process, if there is one ([`State`](crate::State)), and otherwise lets clients wait.
     pub is_unavailable: bool,
+    /// Whether the first update continues the state of an earlier process ([`LastGood`](crate::LastGood)), and has only what changed
+    /// since. A store may do so if it knows that state, and if that [lacks no secrets](crate::LastGood::lacks_secrets).
+    pub continues_last_good: bool,
     /// Position of the store after this update, for the store alone. It is kept with the state on disk, which gives it back as
     /// [`LastGood::position`](crate::LastGood::position). `None`: as before.
     pub position: Option<Arc<[u8]>>,

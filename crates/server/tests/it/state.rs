@@ -482,6 +482,41 @@ async fn g25_state_of_any_store_is_served_until_it_delivers() {
     assert_eq!(clusters(&server, "edge"), ["c"]);
 }
 
+/// given a store that knows its last good state / when its first update continues that, before or after the state is served / then
+/// nothing else is removed, and the state on disk is continued, too.
+#[tokio::test]
+async fn g25_store_may_continue_its_last_good_state() {
+    let folder = TempDir::new().unwrap();
+    let (server, store) = scripted(folder.path()).await;
+    let mut update = Update::from(upsert(&["a", "b"]));
+    let of_group = upsert(&["x", "y"]);
+    update.groups = vec![GroupUpdate::new("edge", NodeMatcher::default(), of_group)];
+    store.send(update).unwrap();
+    sees(&server, &["a", "b", "x", "y"]).await;
+    stop(server).await;
+    let continued = |removed: &str, added: &str| {
+        let mut update = Update::from(removal(&[removed]));
+        update.changes.upserts.push(cluster(added, b"").into());
+        update.groups = vec![GroupUpdate::of_resources("edge", removal(&["x"]))];
+        update.continues_last_good = true;
+        update
+    };
+
+    let (server, store) = scripted(folder.path()).await;
+    store.send(continued("a", "c")).unwrap();
+    server.cache.loaded().await;
+    assert_eq!(clusters(&server, ""), ["b", "c", "y"]);
+    stop(server).await;
+
+    let (server, store) = scripted(folder.path()).await;
+    sees(&server, &["b", "c", "y"]).await;
+    store.send(continued("b", "d")).unwrap();
+    sees(&server, &["c", "d", "y"]).await;
+    stop(server).await;
+    let (server, _store) = scripted(folder.path()).await;
+    sees(&server, &["c", "d", "y"]).await;
+}
+
 /// given a store that is unavailable, and no state / then nothing is served, not even an empty configuration, until it delivers.
 #[tokio::test]
 async fn g25_without_a_state_clients_wait_for_the_store() {

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     args.output.write(&report, || table(&report))?;
     let mut types = report.nodes.iter().flat_map(|node| &node.types);
     let has_nack = types.any(|of_type| of_type.state == SyncState::Nacked);
-    let has_error = report.store.errors().next().is_some();
+    let has_error = report.store.errors().next().is_some() || report.store.stale.is_some();
     Ok(
         match has_nack || has_error || !report.rollbacks.is_empty() {
             true => Exit::Negative,
@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     )
 }
 
-/// Returns a line for each client and type, for each rollback, and for each file that is not served as it is.
+/// Returns a line for each client and type, for each rollback, for a store that is away, and for each file that is not served as it is.
 fn table(report: &StatusReport) -> String {
     let rollbacks = report.rollbacks.iter().map(|rollback| {
         let (resource_type, name) = (&rollback.resource_type, &rollback.name);
@@ -85,7 +85,11 @@ fn table(report: &StatusReport) -> String {
         .store
         .not_served()
         .map(|finding| format!("{finding}\n"));
-    clients(report) + &rollbacks.chain(findings).collect::<String>()
+    let stale = report.store.stale.iter().map(|stale| {
+        let age = ago(stale.age_seconds);
+        format!("store is not available: the last good state is served, saved {age} ago\n")
+    });
+    clients(report) + &rollbacks.chain(stale).chain(findings).collect::<String>()
 }
 
 /// Returns the version that was NACKed, or the resource if it is one that was changed together with this one.
@@ -234,7 +238,7 @@ fn ago(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store_status::{StoreFinding, StoreStatus};
+    use super::super::store_status::{StaleState, StoreFinding, StoreStatus};
     use super::nodes::NodeStatus;
     use super::*;
 
@@ -292,6 +296,7 @@ mod tests {
             rollbacks: vec![rollback],
             store: StoreStatus {
                 findings: vec![finding],
+                stale: Some(StaleState { age_seconds: 7.5 }),
             },
             ..StatusReport::default()
         };
@@ -301,6 +306,7 @@ mod tests {
              edge-1  cds   NACKED    v2    v1     5m     a and 1 more: no such policy\n\
              edge-1  lds   NOT SENT  v2    v1     5m     -\n\
              cds a rolled back to v1 3.0s ago: edge-1 NACKed v2: no such policy\n\
+             store is not available: the last good state is served, saved 7.5s ago\n\
              a.yaml:4: error: no such field\n"
         );
         assert_eq!(table(&StatusReport::default()), "no clients connected\n");

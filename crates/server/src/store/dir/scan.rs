@@ -8,7 +8,7 @@ use oxds_types::file::Stamp;
 
 use super::activity::Activity;
 use super::disk::Disk;
-use crate::store::finding::Finding;
+use crate::store::finding::{Finding, Severity};
 use crate::watches::{Identity, Watches};
 
 /// The largest depth of folders. No real configuration is this deep, but links can make a tree that is.
@@ -164,7 +164,12 @@ impl Scan {
 
     /// Whether a folder that could not be read hides this file. Such a file is not deleted.
     pub(super) fn hides(&self, file: &Path) -> bool {
-        self.findings.iter().any(|f| file.starts_with(&f.file))
+        // A warning is about a folder that was read.
+        let mut errors = self
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error);
+        errors.any(|finding| file.starts_with(&finding.file))
     }
 }
 

@@ -255,3 +255,25 @@ async fn b14_folder_without_watches_is_polled() {
     fixture.change("a.yaml");
     fixture.until(|update| upserts(update) == ["a"]).await;
 }
+
+/// Given a system without watches, when a file is deleted, then its resources are removed: the warning about the folder hides no file.
+#[tokio::test]
+async fn b14_deleted_file_of_polled_folder_is_removed() {
+    let disk = TestDisk {
+        unwatched: true,
+        ..TestDisk::default()
+    };
+    let mut fixture = Fixture::open(&["a.yaml", "b.yaml"], disk, SOON);
+    fixture.until(|update| upserts(update) == ["a", "b"]).await;
+    std::fs::remove_file(fixture.dir.path().join("b.yaml")).unwrap();
+    let removed = async {
+        loop {
+            let update = fixture.store.next().await.unwrap();
+            if let [(_, name)] = &update.changes.removals[..] {
+                return name.to_string();
+            }
+        }
+    };
+    let removed = tokio::time::timeout(SOON, removed).await.unwrap();
+    assert_eq!(removed, "b");
+}
