@@ -111,7 +111,10 @@ async fn c18_c266_replaced_files_apply_to_the_next_poll() {
     let why = ambient(&mut watch, WatchErrorReason::Unreachable)
         .await
         .to_string();
-    assert!(why.contains("https://") && !why.contains("404"), "{why}");
+    assert!(
+        why.contains("https://") && !why.contains("HTTP 404"),
+        "{why}"
+    );
     files.write("ca.pem", &after.pem());
     assert_eq!(assignment(&mut watch).await, "new");
 }
