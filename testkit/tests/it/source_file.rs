@@ -25,12 +25,8 @@ use crate::scripted::{ambient, error, next, value};
 const SHOWN: Duration = Duration::from_secs(2);
 
 fn client() -> XdsClient {
-    client_with(Options::default())
-}
-
-fn client_with(options: Options) -> XdsClient {
     let bootstrap = Bootstrap::without_servers().node_id("files").build();
-    XdsClient::with_options(bootstrap.unwrap().into(), options)
+    XdsClient::with_options(bootstrap.unwrap().into(), Options::default())
 }
 
 fn folder() -> TempDir {
@@ -103,16 +99,14 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn c262_a_file_of_any_format_is_read() {
     let folder = folder();
-    let client = client_with(Options {
-        resource_timeout: Duration::from_millis(500),
-        ..Options::default()
-    });
+    let client = client();
     for (name, content) in forms() {
         let path = folder.path().join(name);
         fs::write(&path, content).unwrap();
         let source = Source::file(&path);
         let mut there = client.watch_from::<Cluster>(&source, "c").unwrap();
-        let mut missing = client.watch_from::<Cluster>(&source, "d").unwrap();
+        let soon = source.with_initial_fetch_timeout(Duration::from_millis(500));
+        let mut missing = client.watch_from::<Cluster>(&soon, "d").unwrap();
         assert_eq!(&*value(&mut there).await.eds_service_name, "x", "{name}");
         let told = error(&mut missing, WatchErrorReason::DoesNotExist)
             .await
