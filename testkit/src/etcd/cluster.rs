@@ -14,8 +14,9 @@ use tonic::Status;
 
 use super::leases::Leases;
 use super::mvcc::{KeyRange, Mvcc};
+use super::refusal;
+use super::txn::{self, Path};
 use super::users::Users;
-use super::{refusal, txn};
 
 /// Limits of etcd: `--max-txn-ops` and `--max-request-bytes`.
 pub(super) const MAX_OPERATIONS: usize = 128;
@@ -85,10 +86,7 @@ impl Data {
     pub(super) fn put(&mut self, request: &PutRequest) -> Result<PutResponse, Status> {
         txn::check_put(request)?;
         self.check_space(true)?;
-        self.check_lease(request)?;
-        if request.ignore_value && self.store.get(&request.key).is_none() {
-            return Err(refusal::key_not_found());
-        }
+        txn::check_state(&self.store, &self.leases, request)?;
         let mut change = self.store.begin();
         change.put(request);
         change.end();
@@ -112,16 +110,12 @@ impl Data {
     pub(super) fn txn(&mut self, request: &TxnRequest) -> Result<TxnResponse, Status> {
         txn::check(request, MAX_OPERATIONS)?;
         self.check_space(txn::needs_space(request))?;
-        for put in txn::puts(request) {
-            self.check_lease(put)?;
-        }
+        let path = Path::decide(&self.store, request);
+        path.check(&self.store, &self.leases, request)?;
         let mut change = self.store.begin();
-        let applied = txn::apply(&mut change, request);
-        match applied {
-            Ok(_) => change.end(),
-            Err(_) => change.abort(),
-        }
-        applied
+        let response = path.apply(&mut change, request);
+        change.end();
+        Ok(response)
     }
 
     pub(super) fn compact(
@@ -184,13 +178,6 @@ impl Data {
         match self.is_full && is_needed {
             true => Err(refusal::no_space()),
             false => Ok(()),
-        }
-    }
-
-    fn check_lease(&self, request: &PutRequest) -> Result<(), Status> {
-        match request.lease == 0 || self.leases.exists(request.lease) {
-            true => Ok(()),
-            false => Err(refusal::lease_not_found()),
         }
     }
 }

@@ -242,16 +242,6 @@ impl Change<'_> {
         }
     }
 
-    /// Takes all writes back.
-    pub(super) fn abort(self) {
-        for event in self.events {
-            let key = event.kv.map(|kv| kv.key).unwrap_or_default();
-            if let Some(versions) = self.store.keys.get_mut(&key) {
-                versions.pop();
-            }
-        }
-    }
-
     /// Ends the change. Without a write the revision stays as it was.
     pub(super) fn end(self) {
         if !self.events.is_empty() {

@@ -1,7 +1,7 @@
 //! Transactions: checks, conditions, operations.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use oxds_types::etcd::{
@@ -11,7 +11,8 @@ use oxds_types::etcd::{
 };
 use tonic::Status;
 
-use super::mvcc::{Change, KeyRange};
+use super::leases::Leases;
+use super::mvcc::{Change, KeyRange, Mvcc};
 use super::refusal;
 
 /// Checks that do not need the store (`checkTxnRequest` and `checkIntervals` of etcd's `v3rpc/key.go`).
@@ -141,67 +142,136 @@ pub(super) fn needs_space(request: &TxnRequest) -> bool {
     })
 }
 
-/// Returns all writes of a transaction, in any of its lists.
-pub(super) fn puts(request: &TxnRequest) -> Vec<&PutRequest> {
-    let mut found = Vec::new();
-    for operation in request.success.iter().chain(&request.failure) {
-        match &operation.request {
-            Some(Request::Put(put)) => found.push(put),
-            Some(Request::Txn(nested)) => found.extend(puts(nested)),
-            _ => {}
+/// The list of operations that each transaction does, nested ones included, in the order in which they are met: whether its
+/// conditions hold.
+///
+/// All conditions are about the store before the transaction, those of nested transactions too (`compareToPath` of etcd's
+/// `txn/txn.go`).
+#[derive(Debug)]
+pub(super) struct Path(VecDeque<bool>);
+
+impl Path {
+    /// Decides all conditions.
+    pub(super) fn decide(store: &Mvcc, request: &TxnRequest) -> Self {
+        let mut path = Self(VecDeque::new());
+        path.extend(store, request);
+        path
+    }
+
+    fn extend(&mut self, store: &Mvcc, request: &TxnRequest) {
+        let succeeds = request.compare.iter().all(|compare| holds(store, compare));
+        self.0.push_back(succeeds);
+        for operation in operations(request, succeeds) {
+            if let Some(Request::Txn(nested)) = &operation.request {
+                self.extend(store, nested);
+            }
         }
     }
-    found
+
+    /// Checks the operations that will be done, before any of them is.
+    ///
+    /// # Errors
+    /// A read is at a revision that does not exist, a lease does not exist, or a key whose value shall be kept.
+    pub(super) fn check(
+        &self,
+        store: &Mvcc,
+        leases: &Leases,
+        request: &TxnRequest,
+    ) -> Result<(), Status> {
+        self.check_from(&mut 0, store, leases, request)
+    }
+
+    fn check_from(
+        &self,
+        at: &mut usize,
+        store: &Mvcc,
+        leases: &Leases,
+        request: &TxnRequest,
+    ) -> Result<(), Status> {
+        let succeeds = self.0.get(*at).copied().unwrap_or_default();
+        *at += 1;
+        for operation in operations(request, succeeds) {
+            match &operation.request {
+                Some(Request::Range(range)) => drop(store.range(range)?),
+                Some(Request::Put(put)) => check_state(store, leases, put)?,
+                Some(Request::Txn(nested)) => self.check_from(at, store, leases, nested)?,
+                Some(Request::DeleteRange(_)) | None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a transaction that has been checked.
+    pub(super) fn apply(mut self, change: &mut Change<'_>, request: &TxnRequest) -> TxnResponse {
+        let mut response = self.apply_next(change, request);
+        response.header = header(change);
+        response
+    }
+
+    fn apply_next(&mut self, change: &mut Change<'_>, request: &TxnRequest) -> TxnResponse {
+        let succeeded = self.0.pop_front().unwrap_or_default();
+        let mut responses = Vec::new();
+        for operation in operations(request, succeeded) {
+            let response = match &operation.request {
+                Some(Request::Range(range)) => {
+                    // It was checked, so there is no error.
+                    let mut response = change.store().range(range).unwrap_or_default();
+                    response.header = header(change);
+                    Response::Range(response)
+                }
+                Some(Request::Put(put)) => {
+                    change.put(put);
+                    Response::Put(PutResponse {
+                        header: header(change),
+                    })
+                }
+                Some(Request::DeleteRange(delete)) => {
+                    let deleted = change.delete(delete);
+                    let header = header(change);
+                    Response::DeleteRange(DeleteRangeResponse { header, deleted })
+                }
+                Some(Request::Txn(nested)) => Response::Txn(self.apply_next(change, nested)),
+                None => continue,
+            };
+            responses.push(ResponseOp {
+                response: Some(response),
+            });
+        }
+        TxnResponse {
+            // The header of a nested transaction is empty.
+            header: Some(ResponseHeader::default()),
+            succeeded,
+            responses,
+        }
+    }
 }
 
-/// Does a transaction that has been checked.
+fn operations(request: &TxnRequest, succeeds: bool) -> &[RequestOp] {
+    match succeeds {
+        true => &request.success,
+        false => &request.failure,
+    }
+}
+
+/// Checks a write against the store.
 ///
 /// # Errors
-/// A read is at a revision that does not exist, or a key does not exist whose value shall be kept.
-pub(super) fn apply(change: &mut Change<'_>, request: &TxnRequest) -> Result<TxnResponse, Status> {
-    let succeeded = request.compare.iter().all(|compare| holds(change, compare));
-    let operations = if succeeded {
-        &request.success
-    } else {
-        &request.failure
-    };
-    let mut responses = Vec::with_capacity(operations.len());
-    for operation in operations {
-        let response = match &operation.request {
-            Some(Request::Range(range)) => {
-                let mut response = change.store().range(range)?;
-                response.header = header(change);
-                Response::Range(response)
-            }
-            Some(Request::Put(put)) => {
-                if put.ignore_value && change.store().get(&put.key).is_none() {
-                    return Err(refusal::key_not_found());
-                }
-                change.put(put);
-                Response::Put(PutResponse {
-                    header: header(change),
-                })
-            }
-            Some(Request::DeleteRange(delete)) => {
-                let deleted = change.delete(delete);
-                let header = header(change);
-                Response::DeleteRange(DeleteRangeResponse { header, deleted })
-            }
-            Some(Request::Txn(nested)) => Response::Txn(apply(change, nested)?),
-            None => return Err(refusal::key_not_found()),
-        };
-        responses.push(ResponseOp {
-            response: Some(response),
-        });
+/// The lease does not exist, or the key whose value shall be kept.
+pub(super) fn check_state(
+    store: &Mvcc,
+    leases: &Leases,
+    request: &PutRequest,
+) -> Result<(), Status> {
+    if request.lease != 0 && !leases.exists(request.lease) {
+        return Err(refusal::lease_not_found());
     }
-    Ok(TxnResponse {
-        header: header(change),
-        succeeded,
-        responses,
-    })
+    match request.ignore_value && store.get(&request.key).is_none() {
+        true => Err(refusal::key_not_found()),
+        false => Ok(()),
+    }
 }
 
-/// Headers within a transaction have only the revision.
+/// The header of an operation has only the revision.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "the type of the field in all responses"
@@ -214,12 +284,12 @@ fn header(change: &Change<'_>) -> Option<ResponseHeader> {
 }
 
 /// Whether a condition holds, for each key of its range. For no key, it must hold for a key that does not exist.
-fn holds(change: &Change<'_>, compare: &Compare) -> bool {
+fn holds(store: &Mvcc, compare: &Compare) -> bool {
     let range = KeyRange {
         key: &compare.key,
         end: &compare.range_end,
     };
-    let mut found = change.store().found(range, i64::MAX).peekable();
+    let mut found = store.found(range, i64::MAX).peekable();
     if found.peek().is_none() {
         // A value cannot express "does not exist".
         return compare.target() != CompareTarget::Value
@@ -270,5 +340,58 @@ fn holds_for(key: &KeyValue, compare: &Compare) -> bool {
         CompareResult::NotEqual => order != Ordering::Equal,
         CompareResult::Greater => order == Ordering::Greater,
         CompareResult::Less => order == Ordering::Less,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: &'static str, lease: i64) -> RequestOp {
+        RequestOp {
+            request: Some(Request::Put(PutRequest {
+                key: key.into(),
+                lease,
+                ..PutRequest::default()
+            })),
+        }
+    }
+
+    #[test]
+    fn conditions_are_about_the_store_before_the_transaction() {
+        let mut store = Mvcc::default();
+        let absent = Compare {
+            target: CompareTarget::Mod.into(),
+            key: "a".into(),
+            value: Some(CompareValue::ModRevision(0)),
+            ..Compare::default()
+        };
+        let nested = TxnRequest {
+            compare: vec![absent],
+            success: vec![put("b", 0)],
+            // This list is not done, so its lease need not exist.
+            failure: vec![put("b", 7)],
+        };
+        let request = TxnRequest {
+            success: vec![
+                put("a", 0),
+                RequestOp {
+                    request: Some(Request::Txn(nested)),
+                },
+            ],
+            ..TxnRequest::default()
+        };
+
+        let path = Path::decide(&store, &request);
+        path.check(&store, &Leases::default(), &request).unwrap();
+        let mut change = store.begin();
+        let done = path.apply(&mut change, &request);
+        change.end();
+
+        let Some(Response::Txn(nested)) = &done.responses[1].response else {
+            panic!("{done:?}");
+        };
+        assert!(nested.succeeded, "the write of \"a\" is not seen");
+        assert!(store.get(b"b").is_some());
     }
 }
