@@ -5,6 +5,7 @@ pub(crate) mod channel;
 pub(crate) mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod envoy;
+pub(crate) mod etcd;
 pub(crate) mod foreign;
 pub(crate) mod go_backend;
 pub(crate) mod grpc;
@@ -50,6 +51,11 @@ pub(crate) struct Peers {
     pub(crate) suite_servers: [PathBuf; 2],
     /// An `XdsServer`.
     pub(crate) echo_server: PathBuf,
+    pub(crate) etcd: PathBuf,
+    pub(crate) etcdctl: PathBuf,
+    pub(crate) etcd_debian: PathBuf,
+    /// Folder of the released protos.
+    pub(crate) etcd_protos: PathBuf,
 }
 
 impl Peers {
@@ -88,6 +94,10 @@ impl Peers {
             suite_clients: suite("client"),
             suite_servers: suite("server"),
             echo_server: runner.with_file_name("xds-echo-server"),
+            etcd: installed.join("bin/etcd"),
+            etcdctl: installed.join("bin/etcdctl"),
+            etcd_debian: installed.join("etcd-debian/usr/bin/etcd"),
+            etcd_protos: installed.join("etcd-protos"),
         };
         for program in [
             &peers.oxds,
@@ -112,6 +122,10 @@ impl Peers {
             &peers.go_v2_clients[1],
             &peers.buf,
             &peers.echo_server,
+            &peers.etcd,
+            &peers.etcdctl,
+            &peers.etcd_debian,
+            &peers.etcd_protos,
         ]
         .into_iter()
         .chain(&peers.suite_clients)

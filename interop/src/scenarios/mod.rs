@@ -16,6 +16,7 @@ mod envoy_kinds;
 mod envoy_nacks;
 mod envoy_scopes;
 mod envoy_transports;
+mod etcd;
 mod fallback;
 mod features;
 mod grpc;
@@ -68,6 +69,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         secured_client::scenarios(),
         mtls::scenarios(),
         suite::scenarios(),
+        etcd::scenarios(),
     ]
     .into_iter()
     .flatten()
