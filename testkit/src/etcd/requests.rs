@@ -220,10 +220,12 @@ impl Call for AlarmRequest {
             alarm: AlarmType::NoSpace.into(),
         };
         let was_full = data.is_full;
+        // An alarm is raised and cleared for exactly one member, and listed for all if the id is 0.
+        let is_meant = self.alarm() == AlarmType::NoSpace && self.member_id == member.id;
         match self.action() {
             AlarmAction::Get => {}
-            AlarmAction::Activate => data.is_full |= self.alarm() == AlarmType::NoSpace,
-            AlarmAction::Deactivate => data.is_full &= !concerned,
+            AlarmAction::Activate => data.is_full |= is_meant,
+            AlarmAction::Deactivate => data.is_full &= !is_meant,
         }
         let is_listed = concerned && (was_full || data.is_full);
         Ok(AlarmResponse {

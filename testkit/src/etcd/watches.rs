@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use oxds_types::etcd::{Event, WatchCreateRequest, WatchRequest, WatchRequestUnion, WatchResponse};
+use oxds_types::etcd::{
+    Event, ResponseHeader, WatchCreateRequest, WatchRequest, WatchRequestUnion, WatchResponse,
+};
 use tokio::sync::mpsc::UnboundedSender;
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Request, Status, Streaming};
@@ -197,6 +199,11 @@ impl Watches {
         let mut ended = Vec::new();
         for (id, watch) in &mut self.watches {
             if watch.next < compacted {
+                // Its header has no revision.
+                let header = ResponseHeader {
+                    revision: 0,
+                    ..header
+                };
                 self.outbox.control(WatchResponse {
                     header: Some(header),
                     watch_id: *id,

@@ -67,7 +67,7 @@ pub struct AlarmRequest {
     /// The action.
     #[prost(enumeration = "AlarmAction", tag = "1")]
     pub action: i32,
-    /// The member; 0 for all.
+    /// The member. To list alarms, 0 stands for all; to raise or clear one, the member must be named.
     #[prost(uint64, tag = "2")]
     pub member_id: u64,
     /// The kind.

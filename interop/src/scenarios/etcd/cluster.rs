@@ -61,8 +61,14 @@ async fn members(cx: Context, release: Release) -> Fallible {
     local.serializable = true;
     equal("local read", other.range(local).await?.count, 1)?;
     let write = other.put(put("/a", "3")).await.err();
-    let unknown = write.map(|error| (error.blame(), error.is_outcome_unknown()));
-    equal("write", unknown, Some((Blame::Member, true)))?;
+    let unknown = write
+        .as_ref()
+        .map(|error| (error.blame(), error.is_outcome_unknown()));
+    equal(
+        &format!("write: {write:?}"),
+        unknown,
+        Some((Blame::Member, true)),
+    )?;
 
     // A member returns: so do leader and watch.
     etcd.members[dead].restart()?;

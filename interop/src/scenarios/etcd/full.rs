@@ -41,14 +41,18 @@ async fn full(cx: Context, release: Release) -> Fallible {
 
     // Reads and deletions succeed, and the alarm shows.
     equal("read", client.range(read("/full/0")).await?.count, 1)?;
-    let alarm = |action: AlarmAction| AlarmRequest {
+    // An alarm is listed for all members, and cleared only for the given one.
+    let alarm = |action: AlarmAction, member_id: u64| AlarmRequest {
         action: action.into(),
-        member_id: 0,
+        member_id,
         alarm: AlarmType::NoSpace.into(),
     };
-    let raised = client.alarm(alarm(AlarmAction::Get)).await?.alarms;
-    let raised = raised.first().map(|alarm| alarm.alarm());
-    equal("alarm", raised, Some(AlarmType::NoSpace))?;
+    let raised = client.alarm(alarm(AlarmAction::Get, 0)).await?.alarms;
+    let raised = raised
+        .first()
+        .map(|raised| (raised.member_id, raised.alarm()));
+    let member = client.identity().member;
+    equal("alarm", raised, Some((member, AlarmType::NoSpace)))?;
     let deletion = DeleteRangeRequest {
         key: "/full/".into(),
         range_end: prefix_end(b"/full/").into(),
@@ -68,7 +72,7 @@ async fn full(cx: Context, release: Release) -> Fallible {
     };
     client.compact(compaction).await?;
     etcd.etcdctl(&["defrag"]).await?;
-    client.alarm(alarm(AlarmAction::Deactivate)).await?;
+    client.alarm(alarm(AlarmAction::Deactivate, member)).await?;
     client.put(put("/a", "1")).await?;
     Ok(())
 }

@@ -122,13 +122,13 @@ async fn g26_full_etcd_reads_and_deletes_until_disarmed() {
     );
     assert!(error.to_string().contains("disarm"), "{error}");
     assert_eq!(client.range(read("a")).await.unwrap().count, 1);
-    let alarm = |action: AlarmAction, alarm: AlarmType| AlarmRequest {
+    let alarm = |action: AlarmAction, member_id: u64, alarm: AlarmType| AlarmRequest {
         action: action.into(),
-        member_id: 0,
+        member_id,
         alarm: alarm.into(),
     };
     let raised = client
-        .alarm(alarm(AlarmAction::Get, AlarmType::None))
+        .alarm(alarm(AlarmAction::Get, 0, AlarmType::None))
         .await
         .unwrap();
     assert_eq!(raised.alarms[0].alarm(), AlarmType::NoSpace);
@@ -138,8 +138,15 @@ async fn g26_full_etcd_reads_and_deletes_until_disarmed() {
     };
     assert_eq!(client.delete_range(deletion).await.unwrap().deleted, 1);
 
-    let disarm = alarm(AlarmAction::Deactivate, AlarmType::NoSpace);
-    client.alarm(disarm).await.unwrap();
+    // Only the alarm of the named member is cleared.
+    let disarm = |member_id| alarm(AlarmAction::Deactivate, member_id, AlarmType::NoSpace);
+    client.alarm(disarm(0)).await.unwrap();
+    let error = client.put(put("a", "2")).await.unwrap_err();
+    assert_eq!(error.reason(), &Reason::NoSpace);
+    client
+        .alarm(disarm(raised.alarms[0].member_id))
+        .await
+        .unwrap();
     client.put(put("a", "2")).await.unwrap();
 }
 

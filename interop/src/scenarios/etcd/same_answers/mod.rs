@@ -8,8 +8,8 @@ use std::fmt::Debug;
 use oxds_server::store::etcd::client::{ClientOptions, EtcdClient, EtcdError};
 use oxds_testkit::etcd::ScriptedEtcd;
 use oxds_types::etcd::{
-    AlarmResponse, CompactionResponse, DeleteRangeResponse, LeaseGrantResponse,
-    LeaseRevokeResponse, PutResponse, RangeResponse, ResponseHeader, TxnResponse, WatchResponse,
+    CompactionResponse, DeleteRangeResponse, LeaseGrantResponse, LeaseRevokeResponse, PutResponse,
+    RangeResponse, ResponseHeader, TxnResponse, WatchResponse,
 };
 use tokio::time::timeout;
 
@@ -78,7 +78,8 @@ async fn answer(client: &EtcdClient, operation: &Operation) -> Fallible<String> 
         Operation::Compact(request) => stripped(client.compact(request).await),
         Operation::Grant(request) => stripped(client.lease_grant(request).await),
         Operation::Revoke(request) => stripped(client.lease_revoke(request).await),
-        Operation::Alarm(request) => stripped(client.alarm(request).await),
+        // etcd 3.4 has no header here.
+        Operation::Alarm(request) => shown(client.alarm(request).await.map(|answer| answer.alarms)),
         Operation::Renew(id) => match client.lease_keeper(id).await {
             Ok(mut keeper) => shown(keeper.renew().await),
             Err(error) => shown::<()>(Err(error)),
@@ -127,7 +128,7 @@ macro_rules! stripped {
 
 stripped! {
     RangeResponse PutResponse DeleteRangeResponse TxnResponse CompactionResponse
-    LeaseGrantResponse LeaseRevokeResponse AlarmResponse WatchResponse
+    LeaseGrantResponse LeaseRevokeResponse WatchResponse
 }
 
 fn stripped<T: Stripped>(answer: Result<T, EtcdError>) -> String {

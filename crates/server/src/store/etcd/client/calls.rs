@@ -198,7 +198,7 @@ pub(super) async fn limited<T>(
 ) -> Result<T, Reason> {
     match tokio::time::timeout(limit, call).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(status)) if status.code() == Code::DeadlineExceeded => Err(Reason::Timeout(limit)),
+        Ok(Err(status)) if classify::is_late(&status) => Err(Reason::Timeout(limit)),
         Ok(Err(status)) => Err(classify::call(&status)),
         Err(_) => Err(Reason::Timeout(limit)),
     }

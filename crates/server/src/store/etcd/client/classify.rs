@@ -43,6 +43,12 @@ fn known(text: &str) -> Option<Reason> {
     })
 }
 
+/// Returns whether etcd has given up the call because of its time limit.
+pub(super) fn is_late(status: &Status) -> bool {
+    // etcd 3.4 answers the text of Go's error with the code UNKNOWN.
+    status.code() == Code::DeadlineExceeded || status.message() == "context deadline exceeded"
+}
+
 /// Returns the reason of a failed call.
 pub(super) fn call(status: &Status) -> Reason {
     let text = status.message();
@@ -174,6 +180,13 @@ mod tests {
         ] {
             assert_eq!(call(&status).is_outcome_unknown(), is_unknown, "{status:?}");
         }
+    }
+
+    #[test]
+    fn g24_time_limit_is_known_in_both_forms() {
+        assert!(is_late(&Status::deadline_exceeded("late")));
+        assert!(is_late(&Status::unknown("context deadline exceeded")));
+        assert!(!is_late(&Status::unknown("surprise")));
     }
 
     #[test]
