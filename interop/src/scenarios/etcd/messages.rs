@@ -33,7 +33,7 @@ async fn messages(cx: Context) -> Fallible {
     let mut ours = Ours::default();
     for entry in std::fs::read_dir(&folder)? {
         let source = std::fs::read_to_string(entry?.path())?;
-        ours.add(syn::parse_file(&source)?.items)?;
+        ours.add(&syn::parse_file(&source)?.items)?;
     }
 
     let mut faults = Vec::new();
@@ -165,7 +165,7 @@ struct Ours {
 }
 
 impl Ours {
-    fn add(&mut self, items: Vec<Item>) -> Fallible {
+    fn add(&mut self, items: &[Item]) -> Fallible {
         let unions: BTreeMap<_, _> = items
             .iter()
             .filter_map(|item| match item {
@@ -175,7 +175,7 @@ impl Ours {
                 _ => None,
             })
             .collect();
-        for item in &items {
+        for item in items {
             match item {
                 Item::Struct(item) if derives(&item.attrs, "Message") => {
                     let fields = fields(item, &unions)?;

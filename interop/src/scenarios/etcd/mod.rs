@@ -82,6 +82,10 @@ fn refused<T>(answer: Result<T, EtcdError>, what: &str, expected: &Reason) -> Fa
 }
 
 /// Fails unless both are equal.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "most callers have temporary values"
+)]
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, expected: T) -> Fallible {
     match seen == expected {
         true => Ok(()),

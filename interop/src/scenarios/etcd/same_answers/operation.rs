@@ -52,7 +52,8 @@ pub(super) fn delete(key: &str, range_end: &str) -> DeleteRangeRequest {
 /// Operations that each have a reason to be there.
 pub(super) fn listed() -> Vec<Operation> {
     let mut all = reads_and_writes();
-    all.extend(transactions());
+    all.extend(conditions());
+    all.extend(lists());
     all.extend(leases());
     all.extend(history());
     all
@@ -134,7 +135,8 @@ fn reads_and_writes() -> Vec<Operation> {
     ]
 }
 
-fn transactions() -> Vec<Operation> {
+/// Transactions that a condition decides.
+fn conditions() -> Vec<Operation> {
     let value = |text: &'static str| CompareValue::Value(text.into());
     let ranged = |mut compare: Compare, range_end: &'static str| {
         compare.range_end = range_end.into();
@@ -149,9 +151,7 @@ fn transactions() -> Vec<Operation> {
     };
     use CompareResult::{Equal, Greater, Less, NotEqual};
     use CompareTarget::{Create, Lease, Mod, Value, Version};
-    let write = |key: &str| Request::Put(put(key, "n"));
-    let remove = |key: &str, end: &str| Request::DeleteRange(delete(key, end));
-    let mut all = vec![
+    vec![
         Operation::Txn(TxnRequest::default()),
         decide(compare("/a", Version, Equal, CompareValue::Version(3))),
         decide(compare("/a", Create, Less, CompareValue::CreateRevision(3))),
@@ -175,7 +175,15 @@ fn transactions() -> Vec<Operation> {
             compare("/y", Version, Equal, CompareValue::Version(0)),
             "/z",
         )),
-    ];
+    ]
+}
+
+/// Transactions with lists of operations.
+fn lists() -> Vec<Operation> {
+    use CompareResult::Equal;
+    use CompareTarget::Version;
+    let write = |key: &str| Request::Put(put(key, "n"));
+    let remove = |key: &str, end: &str| Request::DeleteRange(delete(key, end));
     let lists: Vec<Vec<Request>> = vec![
         // Reads see the writes before them, and all writes have one revision.
         vec![
@@ -230,11 +238,10 @@ fn transactions() -> Vec<Operation> {
             .map(|number| write(&format!("/many/{number}")))
             .collect(),
     ];
-    all.extend(
-        lists
-            .into_iter()
-            .map(|list| Operation::Txn(transaction(list))),
-    );
+    let lists = lists.into_iter();
+    let mut all: Vec<_> = lists
+        .map(|list| Operation::Txn(transaction(list)))
+        .collect();
     all.push(Operation::Txn(TxnRequest {
         success: vec![RequestOp::default()],
         ..TxnRequest::default()
