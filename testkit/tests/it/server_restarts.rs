@@ -80,3 +80,36 @@ async fn s79_server_killed_under_load_fails_no_call() {
         assert_eq!(*caller.seen.failed.lock().unwrap(), [""; 0]);
     }
 }
+
+/// given clients that call without a pause, and a server that keeps its state / when it is killed, its folder disappears, and it
+/// returns / then it serves the last good state: no call fails, and a new client gets all of it. When the folder is back with
+/// another cluster, all clients follow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g25_server_without_its_folder_fails_no_call() {
+    let backends = backends::<2>().await;
+    let yaml = |round: usize| {
+        let endpoint = [(backends[round].address(), "HEALTHY")];
+        one(&format!("cluster-{round}"), &[("here", 1, 0, &endpoint)])
+    };
+    let mut control_plane = ControlPlane::start(&yaml(0));
+    control_plane.keep_state();
+    let mut callers: Vec<_> = (0..4).map(|_| Caller::start(&control_plane)).collect();
+    let reach = async |callers: &[Caller], round: usize| {
+        let backend = backends[round].address();
+        eventually(|| callers.iter().all(|caller| caller.reaches(backend))).await;
+    };
+    reach(&callers, 0).await;
+    control_plane.kill();
+    control_plane.unmount();
+    control_plane.restart();
+    callers.push(Caller::start(&control_plane));
+    reach(&callers, 0).await;
+    control_plane.mount();
+    control_plane.write(&yaml(1));
+    reach(&callers, 1).await;
+    for caller in callers {
+        caller.seen.enough.store(true, Ordering::Relaxed);
+        caller.task.await.unwrap();
+        assert_eq!(*caller.seen.failed.lock().unwrap(), [""; 0]);
+    }
+}

@@ -7,7 +7,7 @@ pub(crate) use oxds_channel::testing::expect::{
     SOON, backends, call_once, call_path, eventually, ready, spread,
 };
 use oxds_channel::{Bootstrap, Pool, XdsChannel};
-use oxds_server::{DirStore, Security, Server, dir};
+use oxds_server::{DirStore, Security, Server, State, StateOptions, dir};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -17,6 +17,8 @@ pub(crate) struct ControlPlane {
     address: SocketAddr,
     http: SocketAddr,
     security: Security,
+    /// Folder of the state, if it is kept.
+    state: Option<TempDir>,
     running: Option<Runtime>,
 }
 
@@ -32,11 +34,49 @@ impl ControlPlane {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             http: (Ipv4Addr::LOCALHOST, 0).into(),
             security,
+            state: None,
             running: None,
         };
         control_plane.write(yaml);
         control_plane.restart();
         control_plane
+    }
+
+    /// Keeps the last good state on disk, from now on.
+    pub(crate) fn keep_state(&mut self) {
+        self.state = Some(tempfile::tempdir().unwrap());
+        self.restart();
+    }
+
+    /// Moves the served folder away, as a volume that is not mounted.
+    pub(crate) fn unmount(&self) {
+        std::fs::rename(
+            self.folder.path(),
+            self.folder.path().with_extension("away"),
+        )
+        .unwrap();
+    }
+
+    /// Moves it back.
+    pub(crate) fn mount(&self) {
+        std::fs::rename(
+            self.folder.path().with_extension("away"),
+            self.folder.path(),
+        )
+        .unwrap();
+    }
+
+    /// Opens the state. The process that was killed may hold it for a moment longer.
+    fn state(&self) -> Option<State> {
+        let folder = self.state.as_ref()?.path();
+        let end = std::time::Instant::now() + SOON;
+        loop {
+            match State::open(folder, StateOptions::of_folder(self.folder.path())) {
+                Ok(state) => return Some(state),
+                Err(error) => assert!(std::time::Instant::now() < end, "{error}"),
+            }
+            std::thread::yield_now();
+        }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -78,11 +118,17 @@ impl ControlPlane {
             .enable_all()
             .build()
             .unwrap();
-        let store = DirStore::open(self.folder.path(), dir::Options::default()).unwrap();
+        let (state, mut options) = (self.state(), dir::Options::default());
+        options.last_good = state.as_ref().and_then(State::last_good);
+        let store = DirStore::open(self.folder.path(), options).unwrap();
         let address = self.address;
         let (tell, told) = std::sync::mpsc::channel();
         runtime.spawn(async move {
-            let server = Server::builder()
+            let mut builder = Server::builder();
+            if let Some(state) = state {
+                builder = builder.state(state);
+            }
+            let server = builder
                 .grpc(address)
                 .http((Ipv4Addr::LOCALHOST, 0).into())
                 .security(security)
