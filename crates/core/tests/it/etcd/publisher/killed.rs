@@ -152,6 +152,55 @@ fn g8_writer_whose_stage_was_deleted_begins_again() {
 }
 
 #[test]
+fn g8_late_moves_do_not_overwrite_a_later_publish() {
+    // Given a writer that was stopped between reading its stage and moving it:
+    let mut etcd = published();
+    let mut stopped = Writer::new(limited(2), large());
+    while latest(&etcd, &lane("main")).0.seq == 1 {
+        stopped.step(&mut etcd, Fault::None);
+    }
+    stopped.step(&mut etcd, Fault::None);
+    let last = stopped.requests.last();
+    assert!(matches!(last, Some(PublishRequest::Range(_))), "{last:?}");
+    // When another writer completes it, and publishes another value of an entry in it:
+    let later = many(1, "later");
+    publish_limited(&mut etcd, 3, later.clone());
+    let before = latest(&etcd, &lane("main"));
+    // Then the first writer ends well, and changes nothing any more.
+    let stopped = stopped.run(&mut etcd);
+    assert_eq!(stopped.seq(), 2);
+    assert!(latest(&etcd, &lane("main")) == before);
+    let later = state_of(&later);
+    assert!(
+        later
+            .iter()
+            .all(|(entry, stored)| before.1.get(entry) == Some(stored))
+    );
+    chain(&etcd, &lane("main"));
+}
+
+#[test]
+fn g8_commit_never_names_a_deleted_stage() {
+    for step in 0..all_steps() {
+        // Given a stopped writer whose lease has ended, and another one that cleans up without a new head:
+        let mut etcd = published();
+        let stopped = Writer::new(limited(2), large()).steps(&mut etcd, step);
+        etcd.expire();
+        publish_limited(&mut etcd, 3, folder([("before", "1")]));
+        // When the first one goes on, then it publishes its whole change.
+        let stopped = stopped.run(&mut etcd);
+        assert_eq!((stopped.seq(), staged_keys(&etcd)), (2, 0));
+        let mut expected = state_of(&folder([("before", "1")]));
+        expected.extend(state_of(&large()));
+        assert!(
+            latest(&etcd, &lane("main")).1 == expected,
+            "stopped after {step} requests"
+        );
+        chain(&etcd, &lane("main"));
+    }
+}
+
+#[test]
 fn g8_events_name_the_completed_and_the_undone_publish() {
     let (mut completed, mut undone) = (0, 0);
     for step in 0..all_steps() {
