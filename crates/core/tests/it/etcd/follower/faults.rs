@@ -149,7 +149,7 @@ fn g21_each_fault_is_found_without_another_publish() {
         let mut world = World::serving(&[("a", Some(1)), ("b", Some(1))]);
         world.publish(&[("a", Some(2)), ("b", None)]);
         world.fault = Some(fault);
-        world.pass_seconds(11);
+        world.pass_seconds(6);
         world.check_after_fault();
         assert!(
             world.findings.is_empty(),
