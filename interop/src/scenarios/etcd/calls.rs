@@ -5,7 +5,8 @@ use oxds_types::etcd::{
     CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest, Request,
 };
 
-use super::{SOON, Scenario, equal, put, read, refused, transaction};
+use super::shared::{equal, put, read, refused, transaction};
+use super::{SOON, Scenario};
 use crate::peers::etcd::{Etcd, Release};
 use crate::wait::until;
 use crate::{Context, Fallible};

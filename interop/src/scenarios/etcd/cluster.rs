@@ -3,7 +3,8 @@
 use oxds_server::store::etcd::client::{Blame, EtcdClient, Members, Reason};
 use tokio::time::timeout;
 
-use super::{SOON, Scenario, equal, put, read, watch};
+use super::shared::{equal, put, read, watch};
+use super::{SOON, Scenario};
 use crate::peers::etcd::{Etcd, Release};
 use crate::wait::until;
 use crate::{Context, Fallible};

@@ -7,7 +7,8 @@ use oxds_types::etcd::{
     AlarmAction, AlarmRequest, AlarmType, CompactionRequest, DeleteRangeRequest, prefix_end,
 };
 
-use super::{Scenario, equal, put, read, refused};
+use super::Scenario;
+use super::shared::{equal, put, read, refused};
 use crate::peers::etcd::{Etcd, Release};
 use crate::{Context, Fallible};
 

@@ -9,7 +9,8 @@ use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto};
 use syn::{Fields, Item, ItemEnum, ItemStruct};
 
-use super::{Scenario, equal};
+use super::Scenario;
+use super::shared::equal;
 use crate::{Context, Fallible};
 
 /// The released files, below the folder of the peers.

@@ -7,7 +7,8 @@ use oxds_server::store::etcd::client::{
 };
 use oxds_testkit::certificates::{Authority, replace};
 
-use super::{SOON, Scenario, equal, put, read, watch};
+use super::shared::{equal, put, read, watch};
+use super::{SOON, Scenario};
 use crate::peers::etcd::{Etcd, Release};
 use crate::{Context, Fallible};
 

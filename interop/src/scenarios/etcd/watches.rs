@@ -4,7 +4,8 @@ use oxds_server::store::etcd::client::{EtcdClient, Reason, WatchStream};
 use oxds_types::etcd::{CompactionRequest, WatchProgressRequest, WatchRequestUnion, WatchResponse};
 use tokio::time::timeout;
 
-use super::{SOON, Scenario, equal, put, watch};
+use super::shared::{equal, put, watch};
+use super::{SOON, Scenario};
 use crate::peers::etcd::{Etcd, Release};
 use crate::{Context, Fallible};
 

@@ -13,7 +13,8 @@ use oxds_types::etcd::{
 };
 use tokio::time::timeout;
 
-use super::{SOON, Scenario, watch};
+use super::shared::{put, watch};
+use super::{SOON, Scenario};
 use crate::peers::etcd::{Etcd, Release};
 use crate::{Context, Fallible};
 use operation::Operation;
@@ -147,7 +148,7 @@ fn shown<T: Debug>(answer: Result<T, EtcdError>) -> String {
 
 /// Returns all events since the last compaction.
 async fn history(client: &EtcdClient) -> Fallible<Vec<String>> {
-    let answer = client.put(super::put("/end", "")).await?;
+    let answer = client.put(put("/end", "")).await?;
     let last = answer.header.unwrap_or_default().revision;
     let (mut stream, _) = client.watch(watch("/", operation::COMPACTED)).await?;
     let mut events = Vec::new();

@@ -6,7 +6,7 @@ use oxds_types::etcd::{
     RangeRequest, Request, RequestOp, TxnRequest, WatchCreateRequest,
 };
 
-use super::super::{operation, put, read, transaction, watch};
+use super::super::shared::{operation, put, read, transaction, watch};
 
 /// An operation.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use oxds_types::etcd::{
     CompareResult, CompareTarget, CompareValue, RangeRequest, Request, TxnRequest,
 };
 
-use super::super::{operation, put, read};
+use super::super::shared::{operation, put, read};
 use super::operation::{COMPACTED, Operation, compare, delete};
 
 /// A generator of operations (xorshift64*).
