@@ -1,8 +1,10 @@
 //! The lock of a folder: one process at a time.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
+
+use fs4::fs_std::FileExt as _;
 
 /// The lock. The system releases it when the process ends, however it ends.
 #[derive(Debug)]
@@ -36,10 +38,8 @@ impl Lock {
             Err(error) if is_read_only(&error) => File::open(&path).map_err(|_| error)?,
             file => file?,
         };
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(LockError::InUse(holder(&mut file))),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
+        if !file.try_lock_exclusive()? {
+            return Err(LockError::InUse(holder(&mut file)));
         }
         // Only for the text of the error above.
         let _ = file.set_len(0);
