@@ -20,6 +20,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use crate::client_authorities::entry;
+use crate::client_log::listen;
 use crate::scripted::{FIRST_BACKOFF, next, start, value};
 
 const LRS_V2: &str = "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats";
@@ -390,8 +391,8 @@ async fn d9_connection_closes_if_nothing_waits_for_the_retry() {
 }
 
 /// A subscriber that panics at the first response.
-#[derive(Debug, Default)]
-struct PanicsOnce(AtomicBool);
+#[derive(Clone, Debug, Default)]
+struct PanicsOnce(Arc<AtomicBool>);
 
 impl Subscriber for PanicsOnce {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -418,9 +419,7 @@ impl Subscriber for PanicsOnce {
 /// starts again: counts from before are reported on a new stream, which ends as always.
 #[tokio::test]
 async fn d7_load_reporter_starts_again_after_a_panic() {
-    // See `client_log`: with two subscribers, tracing caches no result of another test.
-    let _second = tracing::Dispatch::new(PanicsOnce::default());
-    let _guard = tracing::subscriber::set_default(PanicsOnce::default());
+    let _listening = listen(PanicsOnce::default());
     let (server, client) = start().await;
     let load = load(&client, "a");
     let place = place(&load);

@@ -10,7 +10,8 @@ use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_types::ResourceType;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 use crate::client_authorities::entry;
 use crate::scripted::{ambient, error, value};
@@ -20,7 +21,29 @@ use oxds_client::{Bootstrap, ClientPool};
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
+/// Ends a [`Log`] when it is dropped.
+pub(crate) struct Listening {
+    _first: DefaultGuard,
+    // With one subscriber, tracing asks only that of the thread on which an event is first met, which may belong to
+    // another test, and caches the result; with a second one it asks both.
+    _second: Dispatch,
+}
+
+/// Makes a subscriber the one of this thread, so that it gets every event, also of places that another test met first.
+pub(crate) fn listen(subscriber: impl Subscriber + Clone + Send + Sync + 'static) -> Listening {
+    Listening {
+        _second: Dispatch::new(subscriber.clone()),
+        _first: tracing::subscriber::set_default(subscriber),
+    }
+}
+
 impl Log {
+    /// Starts a log of this thread.
+    pub(crate) fn start() -> (Self, Listening) {
+        let log = Self::default();
+        (log.clone(), listen(log))
+    }
+
     /// Takes the events so far, without those that hold whole messages.
     pub(crate) fn take(&self) -> Vec<String> {
         let events = std::mem::take(&mut *self.0.lock().unwrap());
@@ -77,11 +100,7 @@ impl Visit for Line {
 /// drops another / then each step is an event with server, type, name and cause.
 #[tokio::test]
 async fn each_step_of_a_client_is_logged_with_its_cause() {
-    let log = Log::default();
-    // With one subscriber, tracing asks only that of the thread on which an event is first met, which may belong to
-    // another test, and caches the result; with a second one it asks both.
-    let _second = tracing::Dispatch::new(Log::default());
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let (log, _listening) = Log::start();
     let dead = ControlPlane::start().await.unwrap();
     let server = ControlPlane::start().await.unwrap();
     dead.kill();
@@ -154,9 +173,7 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
 /// Given a feature that no registry of the API has, and one that has, when a program adds both, then the first is logged.
 #[test]
 fn v53_unregistered_feature_is_logged() {
-    let log = Log::default();
-    let _second = tracing::Dispatch::new(Log::default());
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let (log, _listening) = Log::start();
     let builder = Bootstrap::builder("cp:1")
         .client_feature("com.acme.burst")
         .unwrap();

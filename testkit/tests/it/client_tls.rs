@@ -114,8 +114,7 @@ async fn c18_replaced_files_apply_to_the_next_connection() {
 /// reconnects with the previous contents, and logs the reason once per state of the files.
 #[tokio::test]
 async fn c18_garbage_in_a_file_changes_nothing_and_is_logged() {
-    let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let (log, _listening) = Log::start();
     let (files, ours) = (Files::new(), authority());
     let mut server = files.serve(&ours);
     let trusting = files.trusting(&ours);

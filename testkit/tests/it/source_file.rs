@@ -281,8 +281,7 @@ impl Recorder for Rejected {
 /// once.
 #[tokio::test]
 async fn c264_invalid_file_is_logged_and_counted() {
-    let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+    let (log, _listening) = Log::start();
     let folder = folder();
     let path = folder.path().join("c.yaml");
     replace(&path, cluster("one"));

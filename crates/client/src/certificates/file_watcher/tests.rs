@@ -9,6 +9,7 @@ use rcgen::{
     IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, SerialNumber,
 };
 use tempfile::TempDir;
+use tracing::Dispatch;
 use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::subscriber::DefaultGuard;
@@ -80,10 +81,14 @@ async fn identity_error(watcher: &FileWatcher) -> String {
 struct Logged(Arc<Mutex<Vec<String>>>);
 
 impl Logged {
-    fn start() -> (Self, DefaultGuard) {
+    /// Logs until the guard is dropped.
+    fn start() -> (Self, (DefaultGuard, Dispatch)) {
         let logged = Self::default();
+        // With one subscriber, tracing asks only that of the thread on which an event is first met, which may belong to
+        // another test, and caches the result; with a second one it asks both.
+        let second = Dispatch::new(logged.clone());
         let guard = tracing::subscriber::set_default(logged.clone());
-        (logged, guard)
+        (logged, (guard, second))
     }
 
     fn take(&self) -> Vec<String> {
