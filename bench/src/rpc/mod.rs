@@ -69,7 +69,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             threads => scale(
                 scenario,
                 rounds,
-                &|of| measure(Variant::Oxds, of),
+                &measure,
                 threads,
                 table,
             )?,
@@ -256,29 +256,40 @@ fn compare(
     Ok(())
 }
 
-/// Compares many threads, which share all processors, with one.
+/// Compares many threads, which share all processors, with one: of oxds, and of bare hyper and h2, which have the same runtime
+/// and the same contention for it.
 fn scale(
     scenario: &Scenario,
     rounds: usize,
-    measure: &dyn Fn(usize) -> Result<Measured, String>,
+    measure: &dyn Fn(Variant, usize) -> Result<Measured, String>,
     threads: usize,
     table: &mut Table,
 ) -> Result<(), String> {
-    let (mut many, mut one) = (Vec::new(), Vec::new());
+    let forms = [Variant::Oxds, Variant::Hyper, Variant::H2]
+        .map(|variant| [(variant, threads), (variant, 1)]);
+    let forms = forms.as_flattened();
+    let mut results: Vec<Vec<Measured>> = vec![Vec::new(); forms.len()];
     for _ in 0..rounds {
-        many.push(measure(threads)?);
-        one.push(measure(1)?);
+        for ((variant, threads), measured) in forms.iter().zip(&mut results) {
+            measured.push(measure(*variant, *threads)?);
+        }
     }
     for figure in scenario.rows {
-        let middle = |runs: &[Measured]| median(runs.iter().map(figure.of).collect());
-        let target = figure.targets.iter().find(|(of, _)| *of == Variant::Oxds);
-        table.row(&Row {
-            id: scenario.id,
-            what: figure.what,
-            ours: middle(&many),
-            peer: ("oxds, 1 thread", middle(&one)),
-            target: target.map_or(Target::None, |(_, most)| Target::AtMost(*most)),
-        });
+        let medians: Vec<_> = results
+            .iter()
+            .map(|runs| median(runs.iter().map(figure.of).collect()))
+            .collect();
+        for (variant, pair) in forms.chunks(2).zip(medians.chunks(2)) {
+            let (variant, _) = variant[0];
+            let target = figure.targets.iter().find(|(of, _)| *of == variant);
+            table.row(&Row {
+                id: scenario.id,
+                what: &format!("{}, {}", figure.what, variant.name()),
+                ours: pair[0],
+                peer: ("itself, 1 thread", pair[1]),
+                target: target.map_or(Target::None, |(_, most)| Target::AtMost(*most)),
+            });
+        }
     }
     Ok(())
 }
