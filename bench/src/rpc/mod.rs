@@ -66,13 +66,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         };
         match scenario.threads {
             1 => compare(scenario, rounds, &|variant| measure(variant, 1), table)?,
-            threads => scale(
-                scenario,
-                rounds,
-                &measure,
-                threads,
-                table,
-            )?,
+            threads => scale(scenario, rounds, &measure, threads, table)?,
         }
     }
     Ok(())
