@@ -398,6 +398,7 @@ mod tests {
             name: "all".to_owned(),
             domains: vec![Domain::Any],
             routes: vec![route],
+            ignored: Vec::new(),
             filter_overrides: FilterOverrides::new(),
         };
         let routes = RouteConfig {

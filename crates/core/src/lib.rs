@@ -86,6 +86,7 @@
 //! | [`resolve`] | one configuration out of LDS, RDS, CDS and EDS resources |
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
 //! | [`lb`] | load balancing: pure functions and one state machine |
+//! | `explain` | where a request goes, and why |
 //! | [`rbac`] | authorization of calls to a server |
 //! | `etcd` | a configuration in etcd, shared by several servers |
 //! | [`cidr`] | ranges of IP addresses |
@@ -98,6 +99,8 @@
 //!
 //! `etcd` (off by default; includes `server`): `etcd`.
 //!
+//! `explain` (off by default): `explain`.
+//!
 //! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
 
 // The front page links all modules, also those whose feature is off.
@@ -107,6 +110,8 @@ pub mod ads;
 pub mod cidr;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "explain")]
+pub mod explain;
 #[cfg(feature = "server")]
 mod frame;
 #[cfg(feature = "server")]

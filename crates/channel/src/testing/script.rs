@@ -223,6 +223,7 @@ pub fn limited(
         name: "all".to_owned(),
         domains: vec![Domain::Any],
         routes: routes.iter().map(route).collect(),
+        ignored: Vec::new(),
         filter_overrides: FilterOverrides::new(),
     };
     let routes = RouteConfig {

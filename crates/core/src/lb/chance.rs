@@ -1,5 +1,6 @@
 //! Probabilities, and the RPCs that are dropped by them.
 
+use std::fmt;
 use std::sync::Arc;
 
 /// Probability in millionths: a fractional percent of xDS, scaled.
@@ -58,4 +59,11 @@ pub fn dropped(
     mut random: impl FnMut() -> u64,
 ) -> Option<&DropCategory> {
     categories.iter().find(|drop| drop.share.hit(random()))
+}
+
+/// The share in percent, such as `2.5%`.
+impl fmt::Display for PerMillion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", f64::from(self.0) / 10_000.0)
+    }
 }

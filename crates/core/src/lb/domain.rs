@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Pattern of authorities. Case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub enum Domain {
 
 /// How well a domain matches an authority; the greater, the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DomainRank {
+struct DomainRank {
     class: u8,
     len: usize,
 }
@@ -46,7 +47,7 @@ impl Domain {
     }
 
     /// Returns the rank of the match with `authority` (in lower case), or `None` if the domain does not match.
-    pub(crate) fn rank(&self, authority: &str) -> Option<DomainRank> {
+    fn rank(&self, authority: &str) -> Option<DomainRank> {
         let partial = |pattern: &str, matches: bool| matches && authority.len() > pattern.len();
         let is_match = match self {
             Self::Exact(name) => **name == *authority,
@@ -68,6 +69,22 @@ impl Domain {
         };
         DomainRank { class, len }
     }
+}
+
+/// Returns the domain that matches an authority (in lower case) best, with the value beside it. Of equal matches, the first one wins.
+pub(crate) fn best_domain<'a, V: Copy>(
+    domains: impl IntoIterator<Item = (V, &'a Domain)>,
+    authority: &str,
+) -> Option<(V, &'a Domain)> {
+    let mut best: Option<(DomainRank, V, &Domain)> = None;
+    for (value, domain) in domains {
+        match (domain.rank(authority), best) {
+            (Some(rank), Some((least, ..))) if rank <= least => {}
+            (Some(rank), _) => best = Some((rank, value, domain)),
+            (None, _) => {}
+        }
+    }
+    best.map(|(_, value, domain)| (value, domain))
 }
 
 /// Values by domain, to be found for one authority after another. Exact domains cost one look-up, however many there are.
@@ -110,5 +127,17 @@ impl<V: Copy> DomainIndex<V> {
         let mut patterns = self.patterns.iter();
         let found = patterns.find(|(pattern, _)| pattern.rank(&authority).is_some());
         found.map(|(_, value)| *value)
+    }
+}
+
+/// The pattern, in lower case.
+impl fmt::Display for Domain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact(name) => f.write_str(name),
+            Self::Suffix(end) => write!(f, "*{end}"),
+            Self::Prefix(start) => write!(f, "{start}*"),
+            Self::Any => f.write_str("*"),
+        }
     }
 }

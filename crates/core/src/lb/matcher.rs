@@ -1,6 +1,7 @@
 //! Matching of requests to routes (gRFC A28, A63).
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
 use regex::Regex;
@@ -60,6 +61,15 @@ pub enum HeaderMatch {
     Present(bool),
 }
 
+/// First condition of a [`RouteMatcher`] that a request does not meet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mismatch<'a> {
+    /// The condition on the path.
+    Path(&'a PathMatcher),
+    /// A condition on a header.
+    Header(&'a HeaderMatcher),
+}
+
 impl RouteMatcher {
     /// Returns whether a request matches. `random` is called only if path and headers match.
     pub fn matches(
@@ -68,14 +78,23 @@ impl RouteMatcher {
         headers: &(impl Headers + ?Sized),
         random: impl FnOnce() -> u64,
     ) -> bool {
-        self.path.matches(path)
-            && self.headers.iter().all(|header| header.matches(headers))
+        self.mismatch(path, headers).is_none()
             && self.fraction.is_none_or(|share| share.hit(random()))
+    }
+
+    /// Returns the first condition that a request does not meet, apart from the fraction; `None` if it meets all.
+    pub fn mismatch(&self, path: &str, headers: &(impl Headers + ?Sized)) -> Option<Mismatch<'_>> {
+        if !self.path.matches(path) {
+            return Some(Mismatch::Path(&self.path));
+        }
+        let mut conditions = self.headers.iter();
+        let unmet = conditions.find(|header| !header.matches(headers));
+        unmet.map(Mismatch::Header)
     }
 }
 
 impl PathMatcher {
-    fn matches(&self, path: &str) -> bool {
+    pub(crate) fn matches(&self, path: &str) -> bool {
         match self {
             Self::Prefix(prefix) => prefix.is_prefix_of(path),
             Self::Exact(exact) => exact.equals(path),
@@ -106,7 +125,7 @@ impl HeaderMatcher {
 }
 
 /// Returns the value of a header as routes and hash policies see it. `name` is in lower case.
-pub(super) fn visible<'a>(
+pub(crate) fn visible<'a>(
     name: &str,
     headers: &'a (impl Headers + ?Sized),
 ) -> Option<Cow<'a, str>> {
@@ -136,6 +155,52 @@ impl PartialEq for PathMatcher {
             (Self::Prefix(a), Self::Prefix(b)) | (Self::Exact(a), Self::Exact(b)) => a == b,
             (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
             _ => false,
+        }
+    }
+}
+
+/// The condition and its text, such as `prefix "/shop."`.
+impl fmt::Display for PathMatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, text) = match self {
+            Self::Prefix(text) => ("prefix", text),
+            Self::Exact(text) => ("path", text),
+            Self::Regex(regex) => return write!(f, "regex {:?}", regex.as_str()),
+        };
+        write!(f, "{name} {:?}", text.as_str())?;
+        match text.ignores_case() {
+            true => f.write_str(" (any case)"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The header and the condition, such as `header x-env exact "canary"`.
+impl fmt::Display for HeaderMatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "header {:?} ", self.name)?;
+        if self.invert {
+            f.write_str("not ")?;
+        }
+        match &self.matching {
+            HeaderMatch::Text(text) => text.fmt(f),
+            HeaderMatch::Range(range) => write!(f, "from {} to below {}", range.start, range.end),
+            HeaderMatch::Present(true) => f.write_str("present"),
+            HeaderMatch::Present(false) => f.write_str("absent"),
+        }
+    }
+}
+
+/// Path, headers and fraction, such as `prefix "/", header "x-env" present, 25% of the requests`.
+impl fmt::Display for RouteMatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)?;
+        for header in &self.headers {
+            write!(f, ", {header}")?;
+        }
+        match self.fraction {
+            Some(share) => write!(f, ", {share} of the requests"),
+            None => Ok(()),
         }
     }
 }

@@ -31,12 +31,14 @@ mod weighted;
 
 pub use chance::{DropCategory, PerMillion, dropped};
 pub use domain::Domain;
-pub(crate) use domain::{DomainIndex, DomainRank};
+pub(crate) use domain::{DomainIndex, best_domain};
 pub use fault::{AbortStatus, FaultAbort, FaultConfig, FaultDelay, FaultShare, Faults};
 pub use hash::{HashPolicy, HashSource, Rewrite, request_hash};
 pub use health::{EndpointHealth, HealthSet};
 pub use limit::{RequestCount, RequestPermit};
-pub use matcher::{HeaderMatch, HeaderMatcher, Headers, PathMatcher, RouteMatcher};
+#[cfg(feature = "explain")]
+pub(crate) use matcher::visible;
+pub use matcher::{HeaderMatch, HeaderMatcher, Headers, Mismatch, PathMatcher, RouteMatcher};
 pub use outlier::{
     CallResults, Ejection, EjectionReason, FailurePercentage, OutlierConfig, OutlierCounts,
     OutlierDecisions, OutlierDetector, SuccessRate,

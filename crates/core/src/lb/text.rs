@@ -38,6 +38,13 @@ impl Text {
             .is_some_and(|start| self.same(start))
     }
 
+    /// Whether the text is a prefix of `other` that ends at a `/`, or all of it.
+    #[cfg(feature = "explain")]
+    pub(crate) fn is_separated_prefix_of(&self, other: &str) -> bool {
+        let rest = other.as_bytes().get(self.text.len());
+        self.is_prefix_of(other) && rest.is_none_or(|next| *next == b'/')
+    }
+
     pub(super) fn is_suffix_of(&self, other: &str) -> bool {
         let start = other.len().checked_sub(self.text.len());
         start.is_some_and(|start| self.same(&other.as_bytes()[start..]))

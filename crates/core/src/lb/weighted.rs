@@ -36,6 +36,16 @@ impl<T> Weighted<T> {
         &self.bounds[index.min(last)].1
     }
 
+    /// Returns all items with their shares, in order. The shares are above zero, and their sum is 1.
+    pub fn shares(&self) -> impl ExactSizeIterator<Item = (f64, &T)> {
+        let total = self.bounds.last().map_or(1, |(end, _)| *end);
+        let mut start = 0;
+        self.bounds.iter().map(move |(end, item)| {
+            let width = *end - std::mem::replace(&mut start, *end);
+            (width as f64 / total as f64, item)
+        })
+    }
+
     /// Returns all items, in order.
     pub fn items(&self) -> impl ExactSizeIterator<Item = &T> {
         self.bounds.iter().map(|(_, item)| item)

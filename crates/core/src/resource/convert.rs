@@ -29,7 +29,7 @@ pub(super) fn compile(regex: &str) -> Result<Regex, Invalid> {
 }
 
 /// Compiles a regular expression that must match a whole text (gRFC A28).
-pub(super) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
+pub(crate) fn full_match(matcher: &RegexMatcher) -> Result<Regex, Invalid> {
     let regex = translated(&matcher.regex)?;
     // The expression is compiled alone first: "a)|(b" is invalid, but would be valid between the anchors.
     build(&regex)?;

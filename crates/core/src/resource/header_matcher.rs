@@ -11,7 +11,7 @@ use super::string_matcher::string_matcher;
 use crate::lb::{HeaderMatch, HeaderMatcher, StringMatcher, Text};
 
 /// Reads a matcher (gRFC A28, A63).
-pub(super) fn header_matcher(proto: &HeaderProto) -> Result<HeaderMatcher, Invalid> {
+pub(crate) fn header_matcher(proto: &HeaderProto) -> Result<HeaderMatcher, Invalid> {
     if proto.name.is_empty() {
         return Err(Invalid::new("must not be empty").at("name"));
     }

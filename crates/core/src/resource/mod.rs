@@ -43,12 +43,16 @@ pub use assignment::{Assignment, Endpoint, Locality, LocalityId};
 pub use check::ResourceCheck;
 pub use cidr::Cidr;
 pub use cluster::{Cluster, LrsServer};
+#[cfg(feature = "explain")]
+pub(crate) use convert::full_match;
 pub use discovery::{Discovery, DnsTarget};
 pub use extension::{ExtensionConfig, ExtensionValue, Extensions, ParsedExtension};
 pub use filter::{
     AuditTarget, CustomFilter, CustomLogger, FilterConfig, FilterOverride, FilterOverrides,
     HttpFilter, RbacConfig,
 };
+#[cfg(feature = "explain")]
+pub(crate) use header_matcher::header_matcher;
 pub use invalid::Invalid;
 pub use listener::{ApiListener, FilterChain, FilterChains, Listener, RouteSource, SocketListener};
 pub use metrics::MetricSelection;
@@ -56,9 +60,11 @@ pub(crate) use metrics::NAMED_PREFIX;
 pub use name::own_name;
 pub use parser::{ParsedResource, ResourceParser, ResourceParsers, Typed};
 pub use route::{
-    Forward, HostRewrite, Route, RouteAction, RouteConfig, RouteTarget, StreamLimit, VirtualHost,
-    WeightedTarget,
+    Forward, HostRewrite, IgnoredReason, IgnoredRoute, Route, RouteAction, RouteConfig,
+    RouteTarget, StreamLimit, VirtualHost, WeightedTarget,
 };
+#[cfg(feature = "explain")]
+pub(crate) use string_matcher::string_matcher;
 pub use tls::{
     CertificateInstance, DownstreamTls, Roots, SanKind, SanMatcher, TlsRules, UpstreamTls,
 };

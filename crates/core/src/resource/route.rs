@@ -21,7 +21,7 @@ use super::header_matcher::header_matcher;
 use super::invalid::Within;
 use super::plugins::Plugins;
 use super::policies::{hash_policies, retry_policy};
-use crate::lb::{Domain, DomainRank, HashPolicy, PathMatcher, RetryPolicy, RouteMatcher, Text};
+use crate::lb::{Domain, HashPolicy, PathMatcher, RetryPolicy, RouteMatcher, Text, best_domain};
 
 /// A route configuration with its virtual hosts, compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +55,28 @@ pub struct VirtualHost {
     pub domains: Vec<Domain>,
     /// Routes, in the order in which they are tried.
     pub routes: Vec<Route>,
+    /// Routes of the resource that are left out, in order.
+    pub ignored: Vec<IgnoredRoute>,
     /// Configurations of HTTP filters for all routes.
     pub filter_overrides: FilterOverrides,
+}
+
+/// A route of the resource that gRPC ignores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IgnoredRoute {
+    /// Position in the resource, from 0.
+    pub index: usize,
+    /// Reason why it is ignored.
+    pub reason: IgnoredReason,
+}
+
+/// Reason why gRPC ignores a route (gRFC A28).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IgnoredReason {
+    /// It has query parameters, and an RPC has none.
+    QueryParameters,
+    /// Its cluster specifier is not supported (C-188).
+    ClusterSpecifier,
 }
 
 /// A route: which requests it matches, and its action.
@@ -170,20 +190,19 @@ impl RouteConfig {
     /// one wins. `None` if no domain matches.
     #[must_use]
     pub fn choose_virtual_host(&self, authority: &str) -> Option<usize> {
-        let authority = authority.to_ascii_lowercase();
-        let mut best: Option<(DomainRank, usize)> = None;
-        for (index, host) in self.virtual_hosts.iter().enumerate() {
-            let ranks = host
-                .domains
-                .iter()
-                .filter_map(|domain| domain.rank(&authority));
-            match (ranks.max(), best) {
-                (Some(rank), Some((least, _))) if rank <= least => {}
-                (Some(rank), _) => best = Some((rank, index)),
-                (None, _) => {}
-            }
-        }
-        best.map(|(_, index)| index)
+        self.choose_domain(authority).map(|(index, _)| index)
+    }
+
+    /// Returns the index of the virtual host as [`choose_virtual_host`](Self::choose_virtual_host) does, and the domain of it that
+    /// matches.
+    #[must_use]
+    pub fn choose_domain(&self, authority: &str) -> Option<(usize, &Domain)> {
+        let hosts = self.virtual_hosts.iter().enumerate();
+        let domains = hosts.flat_map(|(index, host)| {
+            let domains = host.domains.iter();
+            domains.map(move |domain| (index, domain))
+        });
+        best_domain(domains, &authority.to_ascii_lowercase())
     }
 
     pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
@@ -269,33 +288,45 @@ impl VirtualHost {
         let filter_overrides = rules.overrides.read(&proto.typed_per_filter_config)?;
         let retry = retry(proto.retry_policy.as_ref())?.flatten();
         let mut routes = Vec::with_capacity(proto.routes.len());
+        let mut ignored = Vec::new();
         for (index, route) in proto.routes.iter().enumerate() {
             let route = Route::from_proto(route, retry.as_ref(), rules);
-            routes.extend(route.within_index("routes", index)?);
+            match route.within_index("routes", index)? {
+                Ok(route) => routes.push(route),
+                Err(reason) => ignored.push(IgnoredRoute { index, reason }),
+            }
         }
         Ok(Self {
             name: proto.name.clone(),
             domains,
             routes,
+            ignored,
             filter_overrides,
         })
+    }
+
+    /// Returns the position of each of its routes in the resource, where ignored routes count, too.
+    pub fn positions(&self) -> impl Iterator<Item = usize> {
+        let mut ignored = self.ignored.iter().map(|route| route.index).peekable();
+        let used = (0..).filter(move |index| ignored.next_if_eq(index).is_none());
+        used.take(self.routes.len())
     }
 }
 
 impl Route {
-    /// Returns `None` for a route that gRPC ignores. `retry` is the policy of the virtual host.
+    /// Returns the reason for a route that gRPC ignores. `retry` is the policy of the virtual host.
     fn from_proto(
         proto: &RouteProto,
         retry: Option<&Arc<RetryPolicy>>,
         rules: &Rules<'_>,
-    ) -> Result<Option<Self>, Invalid> {
+    ) -> Result<Result<Self, IgnoredReason>, Invalid> {
         let matching = proto.r#match.as_ref();
         let matching = matching
             .ok_or_else(|| Invalid::new("must be set"))
             .within("match")?;
         // gRFC A28: a route with query parameters matches no gRPC request, and is ignored.
         if !matching.query_parameters.is_empty() {
-            return Ok(None);
+            return Ok(Err(IgnoredReason::QueryParameters));
         }
         let matcher = matcher(matching).within("match")?;
         let action = match &proto.action {
@@ -304,9 +335,9 @@ impl Route {
             _ => Some(RouteAction::Unsupported),
         };
         let Some(action) = action else {
-            return Ok(None);
+            return Ok(Err(IgnoredReason::ClusterSpecifier));
         };
-        Ok(Some(Self {
+        Ok(Ok(Self {
             matcher,
             action,
             filter_overrides: rules.overrides.read(&proto.typed_per_filter_config)?,

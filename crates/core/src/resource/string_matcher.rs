@@ -10,7 +10,7 @@ use super::invalid::Within;
 use crate::lb::{StringMatcher, Text};
 
 /// Reads a matcher. An empty prefix, suffix or part is invalid, because every text has it.
-pub(super) fn string_matcher(proto: &MatcherProto) -> Result<StringMatcher, Invalid> {
+pub(crate) fn string_matcher(proto: &MatcherProto) -> Result<StringMatcher, Invalid> {
     let text = |text: &String, field: &str| match text.as_str() {
         "" => Err(Invalid::new("must not be empty").at(field)),
         text => Ok(Text::new(text, proto.ignore_case)),

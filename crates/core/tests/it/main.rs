@@ -16,6 +16,7 @@ mod cost;
 mod delta;
 mod edges;
 mod etcd;
+mod explain;
 mod group;
 mod lb;
 mod limits;
