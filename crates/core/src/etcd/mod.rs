@@ -19,6 +19,8 @@
 //! | [`digest`] | the sum over all entries of a lane |
 //! | [`publisher`] | the machine that makes one change of one lane |
 //! | [`format`](mod@format) | the version of this layout |
+//! | [`published`] | one read of all that is published |
+//! | [`replica_status`] | the value of a replica's status key |
 //! | [`follower`] | a replica's half: the published state, whatever the store does |
 
 pub mod digest;
@@ -28,9 +30,13 @@ pub mod format;
 pub mod head;
 mod key_error;
 pub mod keys;
+mod lane_state;
 mod matcher;
 pub mod names;
+mod pages;
+pub mod published;
 pub mod publisher;
+pub mod replica_status;
 pub mod stored;
 
 pub use digest::Digest;
@@ -40,4 +46,5 @@ pub use head::{Head, HeadError};
 pub use key_error::KeyError;
 pub use keys::{Key, KeyRange};
 pub use names::{Prefix, PublishId, Segment};
+pub use replica_status::{ReplicaStatus, ServedPublish};
 pub use stored::{Origin, Staged, Stored, StoredError};

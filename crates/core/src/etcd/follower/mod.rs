@@ -41,7 +41,6 @@ mod held;
 mod lane;
 mod lanes;
 mod machine;
-mod pages;
 mod phase;
 mod reading;
 mod replicas;

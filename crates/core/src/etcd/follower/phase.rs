@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::check::{Check, Checked};
 use super::effect::{ConnectionId, RequestId, StreamId};
-use super::pages::Pages;
 use crate::etcd::names::{PublishId, Segment};
+use crate::etcd::pages::Pages;
 use crate::time::Instant;
 
 /// Phase of a follower.

@@ -6,10 +6,10 @@ use super::effect::{Failure, FailureKind, FollowerTransmit, RequestId};
 use super::event::{Notice, ReadReason};
 use super::lane::Stage;
 use super::machine::Follower;
-use super::pages::Pages;
 use super::phase::{Phase, StageRead};
 use crate::etcd::keys::Key;
 use crate::etcd::names::{PublishId, Segment};
+use crate::etcd::pages::{Pages, ReadAt};
 use crate::time::Instant;
 
 impl Follower {
@@ -23,7 +23,7 @@ impl Follower {
         self.notice(Notice::Reading(reason.clone()));
         self.must_read = Some(reason);
         self.view.begin_read();
-        let pages = Pages::new(self.config.prefix.all(), None);
+        let pages = Pages::new(self.config.prefix.all(), ReadAt::First);
         let request = self.request(pages.request());
         let until = now + self.config.timing.page;
         self.phase = Phase::Reading {
@@ -47,10 +47,10 @@ impl Follower {
             return;
         };
         let is_first = pages.position().is_none();
-        let is_last = match pages.take(&page) {
-            Ok(is_last) => is_last,
-            Err(reason) => return self.fail(now, Self::inconsistent(reason)),
-        };
+        if let Err(reason) = pages.take(&page) {
+            return self.fail(now, Self::inconsistent(reason));
+        }
+        let is_last = pages.is_complete();
         let (position, next) = (pages.position(), pages.request());
         let Some((cluster, revision)) = position else {
             return;
@@ -126,7 +126,7 @@ impl Follower {
 
     fn read_stage(&mut self, now: Instant, lane: Segment, publish: PublishId, revision: i64) {
         let range = self.config.prefix.stage(&lane, publish);
-        let pages = Pages::new(range, Some(revision));
+        let pages = Pages::new(range, ReadAt::Revision(revision));
         let request = self.request(pages.request());
         let until = now + self.config.timing.page;
         let read = StageRead {
@@ -162,10 +162,10 @@ impl Follower {
             }
             Err(failure) => return self.fail(now, failure),
         };
-        let is_last = match read.pages.take(&page) {
-            Ok(is_last) => is_last,
-            Err(reason) => return self.fail(now, Self::inconsistent(reason)),
-        };
+        if let Err(reason) = read.pages.take(&page) {
+            return self.fail(now, Self::inconsistent(reason));
+        }
+        let is_last = read.pages.is_complete();
         let next = read.pages.request();
         for kv in &page.kvs {
             if let Ok(Key::Staged(_, _, entry)) = self.config.prefix.parse(&kv.key) {

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use oxds_types::etcd::{RangeRequest, RangeResponse};
 
 use super::error::Conflict;
-use super::state::SeenHead;
 use super::walk::head_at;
 use crate::etcd::entry::Entry;
+use crate::etcd::lane_state::SeenHead;
 
 /// Greatest number of heads that are read; later conflicts are attributed to the latest publish.
 const MAX_READS: usize = 10;

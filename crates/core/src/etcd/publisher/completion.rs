@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use oxds_types::etcd::KeyValue;
 
-use super::pages::Pages;
 use super::request::{PublishAnswer, PublishRequest};
-use super::state::SeenHead;
 use super::transactions::{LaneKeys, finish, move_batch};
+use crate::etcd::lane_state::SeenHead;
+use crate::etcd::pages::{Pages, ReadAt};
 
 /// Publish that is being completed.
 #[derive(Debug)]
@@ -23,7 +23,6 @@ pub(super) struct Completion {
     seen: SeenHead,
     request_limit: usize,
     pages: Pages,
-    is_last_page: bool,
     /// Entries of the page that were not moved: key below the stage, and value.
     unmoved: VecDeque<(Bytes, Bytes)>,
     /// Entries of the batch that etcd was asked for.
@@ -57,8 +56,7 @@ impl Completion {
             seen,
             request_limit,
             // Each page at the latest revision: the stage does not change but by moves.
-            pages: Pages::new(stage, 0),
-            is_last_page: false,
+            pages: Pages::new(stage, ReadAt::Latest),
             unmoved: VecDeque::new(),
             batch: 0,
             state: CompletionState::Reading,
@@ -67,6 +65,11 @@ impl Completion {
 
     pub(super) fn seen(&self) -> &SeenHead {
         &self.seen
+    }
+
+    /// Returns the read of the stage, if a page of it was requested.
+    pub(super) fn pages_mut(&mut self) -> Option<&mut Pages> {
+        matches!(self.state, CompletionState::Reading).then_some(&mut self.pages)
     }
 
     /// Returns the next request. The same request is returned until it is answered.
@@ -84,11 +87,10 @@ impl Completion {
         }
     }
 
+    /// Handles an answer. The pages have checked theirs before.
     pub(super) fn take(&mut self, answer: PublishAnswer) -> Completed {
         match (self.state, answer) {
             (CompletionState::Reading, PublishAnswer::Range(response)) => {
-                let page = self.pages.take(response);
-                self.is_last_page = page.is_last;
                 let stage = self.keys.stage(self.seen.head.publish).start;
                 let entry = |kv: KeyValue| {
                     let rest = kv.key.strip_prefix(&stage[..])?;
@@ -96,7 +98,8 @@ impl Completion {
                     let is_entry = rest.starts_with(b"r/") || rest.starts_with(b"g/");
                     is_entry.then(|| (kv.key.slice_ref(rest), kv.value.clone()))
                 };
-                self.unmoved.extend(page.kvs.into_iter().filter_map(entry));
+                self.unmoved
+                    .extend(response.kvs.into_iter().filter_map(entry));
             }
             (_, PublishAnswer::Txn(response)) if !response.succeeded => {
                 return Completed::ByAnother;
@@ -107,7 +110,7 @@ impl Completion {
             (CompletionState::Finishing, PublishAnswer::Txn(_)) => return Completed::Done,
             _ => {}
         }
-        self.state = match (self.unmoved.is_empty(), self.is_last_page) {
+        self.state = match (self.unmoved.is_empty(), self.pages.is_complete()) {
             (false, _) => CompletionState::Moving,
             (true, false) => CompletionState::Reading,
             (true, true) => CompletionState::Finishing,

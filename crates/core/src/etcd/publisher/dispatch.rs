@@ -40,6 +40,11 @@ impl Work {
     /// Handles the answer to the request of the phase.
     pub(super) fn take(&mut self, now: Instant, answer: PublishAnswer) {
         use PublishAnswer::{Range, Txn};
+        if let (Some(pages), Range(page)) = (self.phase.pages_mut(), &answer)
+            && let Err(reason) = pages.take(page)
+        {
+            return self.refuse_page(reason);
+        }
         match (std::mem::replace(&mut self.phase, Phase::Done), answer) {
             (Phase::Begin, Txn(response)) => self.take_begin(&response),
             (
@@ -62,19 +67,17 @@ impl Work {
             }
             (Phase::Read(pages), Range(response)) => self.take_read(pages, response),
             (Phase::Undo(dead), Txn(response)) => self.take_undo(dead, response.succeeded),
-            (Phase::ReadPublished(mut pages), Range(response)) => {
-                match self.collect(&mut pages, response) {
+            (Phase::ReadPublished(pages), Range(response)) => {
+                match self.collect(&pages, response) {
                     Some(content) => self.take_published(Some(content)),
                     None => self.phase = Phase::ReadPublished(pages),
                 }
             }
             (Phase::FindBase(walk), Range(response)) => self.take_walk_to_base(walk, &response),
-            (Phase::ReadBase(mut pages), Range(response)) => {
-                match self.collect(&mut pages, response) {
-                    Some(content) => self.take_base(&content),
-                    None => self.phase = Phase::ReadBase(pages),
-                }
-            }
+            (Phase::ReadBase(pages), Range(response)) => match self.collect(&pages, response) {
+                Some(content) => self.take_base(&content),
+                None => self.phase = Phase::ReadBase(pages),
+            },
             (Phase::Attribute(mut attribution), Range(response)) => {
                 attribution.take(Some(&response));
                 self.phase = Phase::Attribute(attribution);

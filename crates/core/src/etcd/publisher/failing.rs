@@ -58,6 +58,11 @@ impl Work {
         self.end(phase, reason);
     }
 
+    /// Ends because a page contradicts its request: keys may be missing, so nothing may be decided by what was read (G-21).
+    pub(super) fn refuse_page(&mut self, reason: &str) {
+        self.give_up(format!("inconsistent answer of etcd: {reason}"));
+    }
+
     /// Ends in a phase whose request fails.
     fn end(&mut self, phase: Phase, reason: String) {
         match phase {

@@ -17,10 +17,10 @@ use bytes::Bytes;
 use oxds_types::{Fingerprint, ResourceType, Version};
 
 use super::options::Wanted;
-use super::state::Content;
 use super::summary::{ChangeKind, Summary};
 use crate::etcd::digest::Digest;
 use crate::etcd::entry::Entry;
+use crate::etcd::lane_state::Content;
 use crate::etcd::stored::Stored;
 
 /// Entries with their values.

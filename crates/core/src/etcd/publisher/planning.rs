@@ -4,11 +4,11 @@ use super::attribution::Attribution;
 use super::error::PublishError;
 use super::event::{MergedState, PublishEvent, PublishOutcome};
 use super::plan::{Entries, Merged, conflicts, entries_of, kinds, merge, writes};
-use super::state::lossy;
 use super::summary::Summary;
 use super::work::{Phase, Plan, Work};
 use crate::etcd::entry::Entry;
 use crate::etcd::head::Head;
+use crate::etcd::lane_state::lossy;
 use crate::etcd::names::Segment;
 use crate::time::Instant;
 

@@ -3,23 +3,25 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use oxds_types::etcd::{RangeRequest, RangeResponse, Request, RequestOp, TxnRequest, TxnResponse};
+use oxds_types::etcd::{
+    KeyValue, RangeRequest, RangeResponse, Request, RequestOp, TxnRequest, TxnResponse,
+};
 
 use super::completion::{Completed, Completion};
 use super::error::PublishError;
 use super::event::PublishEvent;
 use super::options::Foreign;
-use super::pages::Pages;
 use super::plan::{changes, entries_of};
 use super::request::{PublishAnswer, range_of};
-use super::state::{Content, SeenHead, lossy, read_lanes};
-use super::statuses::greatest_seq;
 use super::walk::{Step, Walk, head_at};
 use super::work::{Phase, Work};
 use crate::etcd::entry::Entry;
 use crate::etcd::format;
 use crate::etcd::keys::Key;
+use crate::etcd::lane_state::{Content, SeenHead, lossy, read_lanes};
 use crate::etcd::names::PublishId;
+use crate::etcd::pages::{Pages, ReadAt};
+use crate::etcd::replica_status::ReplicaStatus;
 
 impl Work {
     /// Returns the transaction that reads the format, the head and the statuses of the replicas, at one revision.
@@ -38,7 +40,7 @@ impl Work {
 
     pub(super) fn take_begin(&mut self, response: &TxnResponse) {
         self.revision = response.header.map_or(0, |header| header.revision);
-        self.served = greatest_seq(range_of(response, 2), &self.keys.lane);
+        self.served = self.greatest_seq(range_of(response, 2));
         if let Some(kv) = range_of(response, 0).first() {
             self.has_format = true;
             if let Err(error) = format::check_key(&kv.value) {
@@ -56,7 +58,8 @@ impl Work {
             }
             Ok(head) => {
                 self.head = head;
-                self.phase = Phase::Read(Pages::new(self.keys.prefix.lanes(), self.revision));
+                let at = ReadAt::Revision(self.revision);
+                self.phase = Phase::Read(Pages::new(self.keys.prefix.lanes(), at));
             }
         }
     }
@@ -90,10 +93,19 @@ impl Work {
         }
     }
 
-    pub(super) fn take_read(&mut self, mut pages: Pages, response: RangeResponse) {
-        let page = pages.take(response);
-        self.kvs.extend(page.kvs);
-        if !page.is_last {
+    /// Returns the greatest seq of the lane that a replica serves; 0 if there is none (G-27).
+    fn greatest_seq(&self, statuses: &[KeyValue]) -> u64 {
+        let statuses = statuses
+            .iter()
+            .filter_map(|kv| ReplicaStatus::decode(&kv.value));
+        let served = statuses.filter_map(|status| Some(status.lane(&self.keys.lane)?.seq));
+        served.max().unwrap_or(0)
+    }
+
+    /// Handles a page of all lanes, which the pages have checked.
+    pub(super) fn take_read(&mut self, pages: Pages, response: RangeResponse) {
+        self.kvs.extend(response.kvs);
+        if !pages.is_complete() {
             self.phase = Phase::Read(pages);
             return;
         }
@@ -145,20 +157,16 @@ impl Work {
             (_, None) => self.take_published(Some(Content::default())),
             (_, Some(seen)) => {
                 let range = self.keys.prefix.lane(&self.keys.lane);
-                self.phase = Phase::ReadPublished(Pages::new(range, seen.mod_revision));
+                self.phase =
+                    Phase::ReadPublished(Pages::new(range, ReadAt::Revision(seen.mod_revision)));
             }
         }
     }
 
     /// Collects pages of the lane at an older revision. Returns the content when it is complete.
-    pub(super) fn collect(
-        &mut self,
-        pages: &mut Pages,
-        response: RangeResponse,
-    ) -> Option<Content> {
-        let page = pages.take(response);
-        self.kvs.extend(page.kvs);
-        page.is_last.then(|| {
+    pub(super) fn collect(&mut self, pages: &Pages, response: RangeResponse) -> Option<Content> {
+        self.kvs.extend(response.kvs);
+        pages.is_complete().then(|| {
             let mut lanes = read_lanes(&self.keys.prefix, std::mem::take(&mut self.kvs));
             lanes.remove(&self.keys.lane).unwrap_or_default().content
         })
@@ -208,7 +216,8 @@ impl Work {
             Ok(Step::More) => self.phase = Phase::FindBase(walk),
             Ok(Step::Found(seen)) => {
                 let range = self.keys.prefix.lane(&self.keys.lane);
-                self.phase = Phase::ReadBase(Pages::new(range, seen.mod_revision));
+                self.phase =
+                    Phase::ReadBase(Pages::new(range, ReadAt::Revision(seen.mod_revision)));
             }
             Ok(Step::Absent | Step::GaveUp) | Err(_) => self.lose_base(),
         }

@@ -11,9 +11,9 @@ use oxds_types::etcd::{
 use prost::Message;
 
 use super::plan::Write;
-use super::state::SeenHead;
 use crate::etcd::format::FORMAT;
 use crate::etcd::keys::{Key, KeyRange};
+use crate::etcd::lane_state::SeenHead;
 use crate::etcd::names::{Prefix, PublishId, Segment};
 
 /// Operations of a transaction without nested ones.

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use oxds_types::etcd::{RangeRequest, RangeResponse};
 
-use super::state::SeenHead;
 use crate::etcd::head::HeadError;
+use crate::etcd::lane_state::SeenHead;
 use crate::etcd::names::PublishId;
 
 /// Greatest number of heads that a walk reads. A publish is rarely more than a few publishes old when it is looked for.

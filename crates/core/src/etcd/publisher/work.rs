@@ -9,16 +9,16 @@ use super::completion::Completion;
 use super::error::PublishError;
 use super::event::{PublishEvent, PublishOutcome};
 use super::options::{PublishOptions, Wanted};
-use super::pages::Pages;
 use super::plan::{Changes, Write};
 use super::request::RequestFailure;
 use super::staging::{Alive, Staging};
-use super::state::{Content, LaneState, SeenHead};
 use super::summary::Summary;
 use super::transactions::LaneKeys;
 use super::walk::Walk;
 use crate::etcd::head::Head;
+use crate::etcd::lane_state::{Content, LaneState, SeenHead};
 use crate::etcd::names::{PublishId, Segment};
+use crate::etcd::pages::Pages;
 
 /// Attempts, each after another writer was faster.
 const MAX_ATTEMPTS: usize = 100;
@@ -82,6 +82,17 @@ pub(super) enum Phase {
     Revoke { lease: i64, then: Then },
     /// The work has ended.
     Done,
+}
+
+impl Phase {
+    /// Returns the read whose page is the answer to the request of the phase.
+    pub(super) fn pages_mut(&mut self) -> Option<&mut Pages> {
+        match self {
+            Self::Read(pages) | Self::ReadPublished(pages) | Self::ReadBase(pages) => Some(pages),
+            Self::Complete { completion, .. } => completion.pages_mut(),
+            _ => None,
+        }
+    }
 }
 
 /// A publish that can be written.

@@ -8,10 +8,10 @@ use super::error::PublishError;
 use super::event::PublishOutcome;
 use super::request::{FailureKind, PublishAnswer, RequestFailure};
 use super::staging::{Alive, Staged, Staging};
-use super::state::SeenHead;
 use super::transactions::{commit, commit_stage};
 use super::walk::{Step, Walk};
 use super::work::{Outcome, Phase, Plan, Then, Work};
+use crate::etcd::lane_state::SeenHead;
 use crate::time::Instant;
 
 impl Work {

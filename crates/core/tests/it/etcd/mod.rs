@@ -3,4 +3,5 @@
 mod follower;
 mod model;
 mod model_tests;
+mod published;
 mod publisher;

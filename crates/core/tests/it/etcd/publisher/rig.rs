@@ -14,20 +14,20 @@ use oxds_types::ResourceType;
 
 use crate::etcd::model::{Etcd, EtcdError};
 
-pub(super) fn prefix() -> Prefix {
+pub(in crate::etcd) fn prefix() -> Prefix {
     Prefix::new("/oxds/default").unwrap()
 }
 
-pub(super) fn lane(name: &str) -> Segment {
+pub(in crate::etcd) fn lane(name: &str) -> Segment {
     Segment::lane(name).unwrap()
 }
 
 /// Key of an entry for all nodes: a cluster.
-pub(super) fn cluster(name: &str) -> Entry {
+pub(in crate::etcd) fn cluster(name: &str) -> Entry {
     Place::of_all(ResourceType::CLUSTER, name).into()
 }
 
-pub(super) fn stored(entry: &Entry, content: &[u8]) -> Arc<Stored> {
+pub(in crate::etcd) fn stored(entry: &Entry, content: &[u8]) -> Arc<Stored> {
     let Entry::Resource(place) = entry else {
         panic!("a matcher has no bytes");
     };
@@ -40,7 +40,9 @@ pub(super) fn stored(entry: &Entry, content: &[u8]) -> Arc<Stored> {
 }
 
 /// Wanted state: clusters with these contents.
-pub(super) fn folder<'a>(clusters: impl IntoIterator<Item = (&'a str, &'a str)>) -> Wanted {
+pub(in crate::etcd) fn folder<'a>(
+    clusters: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Wanted {
     let clusters = clusters.into_iter().map(|(name, content)| {
         let entry = cluster(name);
         let stored = stored(&entry, content.as_bytes());
@@ -50,12 +52,12 @@ pub(super) fn folder<'a>(clusters: impl IntoIterator<Item = (&'a str, &'a str)>)
 }
 
 /// Wanted state: this number of clusters with this content.
-pub(super) fn many(count: usize, content: &str) -> Wanted {
+pub(in crate::etcd) fn many(count: usize, content: &str) -> Wanted {
     let names: Vec<String> = (0..count).map(|at| format!("c{at:06}")).collect();
     folder(names.iter().map(|name| (&**name, content)))
 }
 
-pub(super) fn options(id: u128) -> PublishOptions {
+pub(in crate::etcd) fn options(id: u128) -> PublishOptions {
     PublishOptions {
         by: format!("writer-{id}"),
         at: 1_000 + id as u64,
@@ -64,10 +66,10 @@ pub(super) fn options(id: u128) -> PublishOptions {
 }
 
 /// Request limit with which a few values need a stage of several batches, in bytes.
-pub(super) const SMALL_LIMIT: usize = 6_000;
+pub(in crate::etcd) const SMALL_LIMIT: usize = 6_000;
 
 /// Options with a small limit of requests.
-pub(super) fn limited(id: u128) -> PublishOptions {
+pub(in crate::etcd) fn limited(id: u128) -> PublishOptions {
     PublishOptions {
         request_limit: SMALL_LIMIT,
         ..options(id)
@@ -75,13 +77,13 @@ pub(super) fn limited(id: u128) -> PublishOptions {
 }
 
 /// Wanted state that needs a stage of three batches under the small limit.
-pub(super) fn large() -> Wanted {
+pub(in crate::etcd) fn large() -> Wanted {
     many(12, &"x".repeat(900))
 }
 
 /// Outcome of the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(in crate::etcd) enum Fault {
     None,
     /// The request has no effect, and its answer is a failure.
     Lost(FailureKind),
@@ -91,16 +93,16 @@ pub(super) enum Fault {
 
 /// Publisher with its driver.
 #[derive(Debug)]
-pub(super) struct Writer {
-    pub(super) machine: Publisher,
-    pub(super) now: Instant,
-    pub(super) events: Vec<PublishEvent>,
-    pub(super) requests: Vec<PublishRequest>,
-    pub(super) verdict: bool,
+pub(in crate::etcd) struct Writer {
+    pub(in crate::etcd) machine: Publisher,
+    pub(in crate::etcd) now: Instant,
+    pub(in crate::etcd) events: Vec<PublishEvent>,
+    pub(in crate::etcd) requests: Vec<PublishRequest>,
+    pub(in crate::etcd) verdict: bool,
 }
 
 impl Writer {
-    pub(super) fn new(options: PublishOptions, wanted: Wanted) -> Self {
+    pub(in crate::etcd) fn new(options: PublishOptions, wanted: Wanted) -> Self {
         let mut writer = Self {
             machine: Publisher::new(options, wanted),
             now: Instant::EPOCH,
@@ -113,7 +115,7 @@ impl Writer {
     }
 
     /// Does the next request. Returns whether there was one.
-    pub(super) fn step(&mut self, etcd: &mut Etcd, fault: Fault) -> bool {
+    pub(in crate::etcd) fn step(&mut self, etcd: &mut Etcd, fault: Fault) -> bool {
         let is_some = self.next_request().is_some();
         if is_some {
             self.answer(etcd, fault);
@@ -122,7 +124,7 @@ impl Writer {
     }
 
     /// Returns the next request, at the time at which the machine makes it.
-    pub(super) fn next_request(&mut self) -> Option<PublishRequest> {
+    pub(in crate::etcd) fn next_request(&mut self) -> Option<PublishRequest> {
         if let Some(until) = self.machine.poll_timeout() {
             self.now = self.now.max(until);
         }
@@ -137,7 +139,7 @@ impl Writer {
     }
 
     /// Answers the latest request.
-    pub(super) fn answer(&mut self, etcd: &mut Etcd, fault: Fault) {
+    pub(in crate::etcd) fn answer(&mut self, etcd: &mut Etcd, fault: Fault) {
         let request = self.requests.last().expect("a request").clone();
         let answer = match fault {
             Fault::None => send(etcd, request).map_err(failure),
@@ -147,6 +149,11 @@ impl Writer {
                 Err(RequestFailure::new(kind, "unknown"))
             }
         };
+        self.take(answer);
+    }
+
+    /// Gives the machine the answer to the latest request.
+    pub(in crate::etcd) fn take(&mut self, answer: Result<PublishAnswer, RequestFailure>) {
         match answer {
             Ok(answer) => self.machine.handle_answer(self.now, answer),
             Err(failure) => self.machine.handle_failure(self.now, failure),
@@ -165,36 +172,36 @@ impl Writer {
     }
 
     /// Does all requests.
-    pub(super) fn run(mut self, etcd: &mut Etcd) -> Self {
+    pub(in crate::etcd) fn run(mut self, etcd: &mut Etcd) -> Self {
         while self.step(etcd, Fault::None) {}
         self
     }
 
     /// Does this number of requests.
-    pub(super) fn steps(mut self, etcd: &mut Etcd, count: usize) -> Self {
+    pub(in crate::etcd) fn steps(mut self, etcd: &mut Etcd, count: usize) -> Self {
         for _ in 0..count {
             assert!(self.step(etcd, Fault::None), "it has ended");
         }
         self
     }
 
-    pub(super) fn outcome(&self) -> Option<&Result<PublishOutcome, PublishError>> {
+    pub(in crate::etcd) fn outcome(&self) -> Option<&Result<PublishOutcome, PublishError>> {
         match self.events.last() {
             Some(PublishEvent::Done(outcome)) => Some(outcome),
             _ => None,
         }
     }
 
-    pub(super) fn success(&self) -> &PublishOutcome {
+    pub(in crate::etcd) fn success(&self) -> &PublishOutcome {
         self.outcome().expect("it has ended").as_ref().unwrap()
     }
 
-    pub(super) fn error(&self) -> &PublishError {
+    pub(in crate::etcd) fn error(&self) -> &PublishError {
         self.outcome().expect("it has ended").as_ref().unwrap_err()
     }
 
     /// Returns the seq of the publish.
-    pub(super) fn seq(&self) -> u64 {
+    pub(in crate::etcd) fn seq(&self) -> u64 {
         match self.success() {
             PublishOutcome::Published { seq, .. } => *seq,
             other => panic!("not published: {other:?}"),
@@ -202,7 +209,7 @@ impl Writer {
     }
 
     /// Returns the state that the caller was asked about last.
-    pub(super) fn merged(&self) -> &MergedState {
+    pub(in crate::etcd) fn merged(&self) -> &MergedState {
         let states = self.events.iter().rev().find_map(|event| match event {
             PublishEvent::Validate(state) => Some(state),
             _ => None,
@@ -212,16 +219,19 @@ impl Writer {
 }
 
 /// Publishes everything at once.
-pub(super) fn publish(etcd: &mut Etcd, id: u128, wanted: Wanted) -> Writer {
+pub(in crate::etcd) fn publish(etcd: &mut Etcd, id: u128, wanted: Wanted) -> Writer {
     Writer::new(options(id), wanted).run(etcd)
 }
 
 /// Publishes with a small limit of requests.
-pub(super) fn publish_limited(etcd: &mut Etcd, id: u128, wanted: Wanted) -> Writer {
+pub(in crate::etcd) fn publish_limited(etcd: &mut Etcd, id: u128, wanted: Wanted) -> Writer {
     Writer::new(limited(id), wanted).run(etcd)
 }
 
-pub(super) fn send(etcd: &mut Etcd, request: PublishRequest) -> Result<PublishAnswer, EtcdError> {
+pub(in crate::etcd) fn send(
+    etcd: &mut Etcd,
+    request: PublishRequest,
+) -> Result<PublishAnswer, EtcdError> {
     Ok(match request {
         PublishRequest::Range(request) => PublishAnswer::Range(etcd.range(&request)?),
         PublishRequest::Txn(request) => PublishAnswer::Txn(etcd.txn(&request)?),
@@ -246,10 +256,10 @@ fn failure(error: EtcdError) -> RequestFailure {
 }
 
 /// State of a lane: contents by entry.
-pub(super) type State = BTreeMap<Entry, Stored>;
+pub(in crate::etcd) type State = BTreeMap<Entry, Stored>;
 
 /// Returns the state of a folder.
-pub(super) fn state_of(wanted: &Wanted) -> State {
+pub(in crate::etcd) fn state_of(wanted: &Wanted) -> State {
     match wanted {
         Wanted::State(state) => state
             .iter()

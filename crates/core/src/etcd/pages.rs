@@ -1,0 +1,140 @@
+//! Read of a range in pages, each checked against the request and the pages before.
+
+use bytes::Bytes;
+use oxds_types::etcd::{KeyValue, RangeRequest, RangeResponse};
+
+use super::keys::KeyRange;
+
+/// Keys of the first page. Values may have 1.4 MiB, so the first pages must be short.
+const FIRST_PAGE: i64 = 64;
+/// Size that a page is to have, in bytes. Pages of several thousand keys of 500 bytes are as fast as one response for all.
+const PAGE_SIZE: usize = 4 * 1024 * 1024;
+/// Greatest number of keys of a page.
+const MAX_PAGE: i64 = 5_000;
+
+/// Revision of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadAt {
+    /// The latest revision at the first page, for all pages.
+    First,
+    /// This revision.
+    Revision(i64),
+    /// The latest revision at each page. Only for keys that are never written again, and deleted only after they were read.
+    Latest,
+}
+
+/// Pages of a range.
+///
+/// etcd limits a page by its number of keys only. So pages begin small and grow until they have the wanted size.
+#[derive(Debug)]
+pub(super) struct Pages {
+    range: KeyRange,
+    next: Bytes,
+    limit: i64,
+    at: ReadAt,
+    /// Cluster and revision of the latest page. Unknown before the first page.
+    seen: Option<(u64, i64)>,
+    is_complete: bool,
+}
+
+impl Pages {
+    pub(super) fn new(range: KeyRange, at: ReadAt) -> Self {
+        Self {
+            next: range.start.clone(),
+            range,
+            limit: FIRST_PAGE,
+            at,
+            seen: None,
+            is_complete: false,
+        }
+    }
+
+    /// Returns the request for the next page. A page at the latest revision is read linearizably, so it has all that was published
+    /// before.
+    pub(super) fn request(&self) -> RangeRequest {
+        let revision = match self.at {
+            ReadAt::Revision(revision) => revision,
+            ReadAt::First | ReadAt::Latest => 0,
+        };
+        RangeRequest {
+            key: self.next.clone(),
+            range_end: self.range.end.clone(),
+            limit: self.limit,
+            revision,
+            ..RangeRequest::default()
+        }
+    }
+
+    /// Returns cluster and revision of the pages; `None` before the first one.
+    pub(super) fn position(&self) -> Option<(u64, i64)> {
+        let (cluster, revision) = self.seen?;
+        match self.at {
+            ReadAt::Revision(fixed) => Some((cluster, fixed)),
+            ReadAt::First | ReadAt::Latest => Some((cluster, revision)),
+        }
+    }
+
+    /// Returns whether all pages were read.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Checks a page, and prepares the request for the next one.
+    ///
+    /// # Errors
+    /// The page contradicts the request or the pages before: keys may be missing.
+    pub(super) fn take(&mut self, page: &RangeResponse) -> Result<(), &'static str> {
+        let header = page.header.as_ref().ok_or("a page has no header")?;
+        if self
+            .seen
+            .is_some_and(|(cluster, _)| cluster != header.cluster_id)
+        {
+            return Err("the pages are of different clusters");
+        }
+        let least = self.seen.map_or(0, |(_, revision)| revision);
+        let (revision, least) = match self.at {
+            ReadAt::Revision(revision) => (revision, revision),
+            ReadAt::First | ReadAt::Latest => (header.revision, least),
+        };
+        if header.revision < least {
+            return Err("a page is of an earlier revision than requested");
+        }
+        let mut size = 0;
+        for kv in &page.kvs {
+            if kv.key < self.next || !self.range.contains(&kv.key) {
+                return Err("the keys of a page are not in the requested order");
+            }
+            if kv.mod_revision > revision {
+                return Err("a page has a key of a later revision than requested");
+            }
+            size += size_of(kv);
+            self.next = [&kv.key[..], b"\0"].concat().into();
+        }
+        if page.more && page.kvs.is_empty() {
+            return Err("an empty page is not the last one");
+        }
+        self.seen = Some((header.cluster_id, revision));
+        if self.at == ReadAt::First {
+            self.at = ReadAt::Revision(revision);
+        }
+        self.grow(page.kvs.len(), size);
+        self.is_complete = !page.more;
+        Ok(())
+    }
+
+    /// Requests a page of keys of this size, but at most 4 times as many as before: later keys may be larger.
+    fn grow(&mut self, keys: usize, size: usize) {
+        let Some(mean) = size.checked_div(keys) else {
+            return;
+        };
+        let fits = i64::try_from(PAGE_SIZE / mean.max(1)).unwrap_or(MAX_PAGE);
+        self.limit = fits.clamp(1, MAX_PAGE).min(self.limit.saturating_mul(4));
+    }
+}
+
+fn size_of(kv: &KeyValue) -> usize {
+    kv.key.len() + kv.value.len()
+}
+
+#[cfg(test)]
+mod tests;
