@@ -59,6 +59,8 @@ pub(super) struct Faults {
     pub(super) has_no_ids: bool,
     /// Sizes of the database that the member reports: file, in use, quota.
     pub(super) sizes: [i64; 3],
+    /// Calls that are still answered; the ones after it are held. `None`: all are answered.
+    pub(super) calls_left: Option<usize>,
     /// Methods with the faults of their next calls, in order.
     pub(super) calls: VecDeque<(String, CallFault)>,
     /// Faults of the next responses with events, in order.
@@ -75,6 +77,7 @@ impl Default for Faults {
             stale_at: None,
             has_no_ids: false,
             sizes: [20_480, 16_384, 2 << 30],
+            calls_left: None,
             calls: VecDeque::new(),
             watches: VecDeque::new(),
         }
@@ -82,6 +85,18 @@ impl Default for Faults {
 }
 
 impl Faults {
+    /// Returns whether a call is held, and counts it otherwise.
+    pub(super) fn holds_call(&mut self) -> bool {
+        match &mut self.calls_left {
+            None => false,
+            Some(0) => true,
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+        }
+    }
+
     /// Takes the fault of a call of this method, if there is one.
     pub(super) fn take_call(&mut self, method: &str) -> Option<CallFault> {
         let found = self.calls.iter().position(|(of, _)| of == method)?;

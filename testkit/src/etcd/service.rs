@@ -89,20 +89,35 @@ impl<Q: Call> UnaryService<Q> for Unary {
 
     fn call(&mut self, request: Request<Q>) -> Self::Future {
         self.member.count(&self.method);
-        let fault = self.member.faults().take_call(&self.method);
-        let act = |member: &Member| act(member, &request);
-        let answer = match fault {
-            None => act(&self.member).map(Response::new),
-            Some(CallFault::Refused(status)) => Err(status),
-            Some(CallFault::EffectAndError(status)) => act(&self.member).and(Err(status)),
-            Some(CallFault::Silence) => return Box::pin(pending()),
-            Some(CallFault::EffectAndSilence) => match act(&self.member) {
-                Ok(_) => return Box::pin(pending()),
-                Err(status) => Err(status),
-            },
-        };
-        Box::pin(async { answer })
+        let mut releases = self.member.releases.subscribe();
+        if !matches!(&*self.method, "Status" | "Authenticate") && self.member.faults().holds_call()
+        {
+            let (member, method) = (Arc::clone(&self.member), self.method.clone());
+            return Box::pin(async move {
+                // The member holds the sender, so it is not closed.
+                let _ = releases.changed().await;
+                respond(member, &method, request).await
+            });
+        }
+        respond(Arc::clone(&self.member), &self.method, request)
     }
+}
+
+/// Does a call, or what its fault demands.
+fn respond<Q: Call>(member: Arc<Member>, method: &str, request: Request<Q>) -> Pending<Q::Answer> {
+    let fault = member.faults().take_call(method);
+    let act = |member: &Member| act(member, &request);
+    let answer = match fault {
+        None => act(&member).map(Response::new),
+        Some(CallFault::Refused(status)) => Err(status),
+        Some(CallFault::EffectAndError(status)) => act(&member).and(Err(status)),
+        Some(CallFault::Silence) => return Box::pin(pending()),
+        Some(CallFault::EffectAndSilence) => match act(&member) {
+            Ok(_) => return Box::pin(pending()),
+            Err(status) => Err(status),
+        },
+    };
+    Box::pin(async { answer })
 }
 
 /// Checks a request in etcd's order, and does it.
