@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+#[cfg(feature = "etcd")]
+use crate::commands::publish;
 use crate::commands::{
     api, bootstrap, call, completions, csds, demo, deprecations, get, runtime, serve, status,
     validate, wait, watch,
@@ -72,6 +74,8 @@ pub(crate) struct Cli {
 enum Command {
     Serve(Box<serve::Args>),
     Validate(validate::Args),
+    #[cfg(feature = "etcd")]
+    Publish(Box<publish::Args>),
     Deprecations(Box<deprecations::Args>),
     Bootstrap(bootstrap::Args),
     Call(call::Args),
@@ -114,6 +118,11 @@ impl Cli {
             Command::Validate(args) => {
                 crate::log::start(self.log_format, "warn");
                 validate::run(&args)
+            }
+            #[cfg(feature = "etcd")]
+            Command::Publish(args) => {
+                crate::log::start(self.log_format, "info");
+                publish::run(&args)
             }
             Command::Deprecations(args) => {
                 crate::log::start(self.log_format, "warn");

@@ -12,7 +12,11 @@ use oxds_types::{ApiVersion, ResourceType};
 use tokio::time::timeout;
 use tracing::error;
 
+#[cfg(feature = "etcd")]
+use super::etcd_args::EtcdArgs;
 use super::print::{self, NamedResource};
+#[cfg(feature = "etcd")]
+use super::published;
 use super::source;
 use super::subscription::{FollowError, Subscription};
 use super::{View, dir_options, duration, dynamic_fields, runtime, unreadable};
@@ -29,15 +33,16 @@ Examples:
   oxds get cds checkout -o yaml
   oxds get listeners --node-id edge-1 --server 10.0.0.7:18000
   oxds get clusters -o yaml --dir ./config       # the clusters of a folder, without a control plane
+  oxds get clusters --etcd http://127.0.0.1:2379 # what is published, without a control plane
 
 It sends one subscription to the control plane, by delta ADS. Deprecated, unfinished and unknown fields of the \
 resources are warnings on stderr. TYPE is a short name (cds, eds, lds, \
 rds, sds, …), the name of a message (cluster, listener, …) or its full name.
 
-Exit codes: 0 printed; 1 resource NAME not found, no response from the control plane, or errors in \
-the files of the folder.";
+Exit codes: 0 printed; 1 resource NAME not found, no response from the control plane or etcd, or \
+errors in the files of the folder or in the keys of etcd.";
 
-/// Print the resources that a control plane serves, or those of a folder
+/// Print the resources that a control plane serves, or those of a folder or of etcd
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -58,12 +63,16 @@ pub(crate) struct Args {
     timeout: Duration,
     #[command(flatten)]
     source: source::SourceArgs,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    etcd: EtcdArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let (mut found, exit) = match &args.dir {
-        Some(dir) => from_folder(dir, &args.resource_type)?,
-        None => {
+    let (mut found, exit) = match (&args.dir, from_etcd(args)?) {
+        (_, Some(published)) => published,
+        (Some(dir), None) => from_folder(dir, &args.resource_type)?,
+        (None, None) => {
             let bootstrap = args.source.bootstrap()?;
             let served = runtime()?.block_on(from_control_plane(args, &bootstrap))?;
             (served, Exit::Success)
@@ -116,6 +125,20 @@ async fn from_control_plane(
             resource: resource.clone(),
         })
         .collect())
+}
+
+/// Reads what is published in etcd, if the options name one.
+#[cfg(feature = "etcd")]
+fn from_etcd(args: &Args) -> Result<Option<(Vec<NamedResource>, Exit)>, Failure> {
+    let target = args.etcd.target()?;
+    target
+        .map(|target| published::resources(target, &args.resource_type))
+        .transpose()
+}
+
+#[cfg(not(feature = "etcd"))]
+fn from_etcd(_: &Args) -> Result<Option<(Vec<NamedResource>, Exit)>, Failure> {
+    Ok(None)
 }
 
 /// Reads the resources of a folder, and logs its errors.

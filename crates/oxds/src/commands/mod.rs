@@ -12,6 +12,8 @@ pub(crate) mod csds;
 pub(crate) mod demo;
 pub(crate) mod deprecations;
 mod dynamic_fields;
+#[cfg(feature = "etcd")]
+mod etcd_args;
 mod files;
 mod followed_policy;
 pub(crate) mod get;
@@ -19,6 +21,10 @@ mod grpc_rules;
 mod lifecycle;
 mod limits;
 mod print;
+#[cfg(feature = "etcd")]
+pub(crate) mod publish;
+#[cfg(feature = "etcd")]
+mod published;
 pub(crate) mod runtime;
 mod runtime_args;
 mod runtime_keys;

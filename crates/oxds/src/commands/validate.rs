@@ -136,7 +136,7 @@ struct JsonReport<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct JsonFinding<'a> {
+pub(super) struct JsonFinding<'a> {
     severity: &'static str,
     file: String,
     line: Option<u32>,
@@ -164,7 +164,7 @@ impl<'a> JsonReport<'a> {
 }
 
 impl<'a> JsonFinding<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    pub(super) fn of(finding: &'a Finding) -> Self {
         Self {
             severity: finding.severity.as_str(),
             file: finding.file.display().to_string(),

@@ -19,6 +19,8 @@ mod lifecycle;
 mod limits;
 mod mistakes;
 mod observe;
+#[cfg(feature = "etcd")]
+mod publish;
 mod repository;
 mod rollout;
 mod runtime;

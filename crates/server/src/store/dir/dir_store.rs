@@ -48,11 +48,12 @@ pub fn load(path: &Path, options: &Options) -> Result<Report, Error> {
     folder.run();
     let update = std::mem::take(&mut *first.lock().unwrap_or_else(PoisonError::into_inner));
     let of_all_nodes = update.changes.upserts.len();
-    let in_groups = update.groups.into_iter();
-    let in_groups = in_groups.flat_map(|group| group.changes.upserts);
+    let in_groups = update.groups.iter();
+    let in_groups = in_groups.flat_map(|group| group.changes.upserts.iter().cloned());
     let resources = update.changes.upserts.into_iter().chain(in_groups);
     Ok(Report {
         resources: resources.collect(),
+        groups: update.groups,
         files: folder.files(),
         findings: update.findings,
         more_findings: update.more_findings,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oxds_core::group::GroupUpdate;
 use oxds_core::snapshot::Resource;
 use oxds_types::codec;
 
@@ -86,6 +87,8 @@ pub enum Error {
 pub struct Report {
     /// The resources that would be served, to all nodes or to a group.
     pub resources: Vec<Arc<Resource>>,
+    /// The groups with their matchers and resources, in the order of their names. The resources are those of `resources`, too.
+    pub groups: Vec<GroupUpdate>,
     /// The number of files that were read.
     pub files: usize,
     /// Errors and warnings, sorted by file and position. Of one file at most a hundred.

@@ -86,9 +86,33 @@ impl Document {
     /// A document that exists but could not be read. Its last valid resources stay served, as after a decoding error.
     #[must_use]
     pub fn unreadable(id: impl Into<DocumentId>, finding: Finding) -> Self {
+        Self::of(id, DocumentContent::Invalid(vec![finding]))
+    }
+
+    /// A document of one resource that was decoded and checked elsewhere.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn of_resource(id: &Path, resource: Arc<Resource>) -> Self {
+        Self::of(
+            id,
+            DocumentContent::Resources {
+                resources: vec![PlacedResource { resource }],
+                warnings: Vec::new(),
+                blank: false,
+            },
+        )
+    }
+
+    /// The definition of a group that was decoded elsewhere.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn of_group(id: &Path, name: Arc<str>, matcher: NodeMatcher) -> Self {
+        let matcher = Box::new(matcher);
+        Self::of(id, DocumentContent::Group { name, matcher })
+    }
+
+    fn of(id: impl Into<DocumentId>, content: DocumentContent) -> Self {
         Self {
             id: id.into(),
-            content: DocumentContent::Invalid(vec![finding]),
+            content,
             more_findings: FindingCounts::default(),
             uses: Vec::new(),
             notices: NoticeCounts::default(),

@@ -53,6 +53,12 @@ pub(super) fn definition(root: &Path, name: &str) -> PathBuf {
     root.join(GROUPS).join(name).join(DEFINITION)
 }
 
+/// Returns the path below the root of the document that defines the nodes of a group.
+#[cfg(feature = "etcd")]
+pub(crate) fn definition_file(name: &str) -> String {
+    format!("{GROUPS}/{name}/{DEFINITION}")
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DefinitionFile {

@@ -42,4 +42,6 @@ mod strict;
 mod tests;
 
 pub use document::{Document, DocumentDecoder, DocumentId};
+#[cfg(feature = "etcd")]
+pub(crate) use group::definition_file as group_definition;
 pub use merge::{DocumentOptions, Documents, Edits};

@@ -1,0 +1,140 @@
+//! The rules of folders, for the state of all lanes that a publish leads to (G-12, S-70 … S-72).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use oxds_core::etcd::publisher::MergedState;
+use oxds_core::etcd::{Entry, Segment, Stored};
+use oxds_types::Position;
+
+use super::entries::FolderEntries;
+use crate::store::documents::{Document, DocumentOptions, Documents, Edits};
+use crate::store::finding::Finding;
+
+/// Root of the ids of documents. It is not a path of a file system.
+const ROOT: &str = "etcd:";
+
+/// The folder that is published.
+struct Folder<'a> {
+    path: &'a Path,
+    lane: &'a Segment,
+    entries: &'a FolderEntries,
+}
+
+/// Checks the state that a publish of this folder leads to: names, groups, references. Returns the errors and warnings.
+///
+/// A finding about an entry of the folder names its file and line, and any other the key, such as `etcd:l/main/r/…`. With `strict`, a
+/// reference to nothing is an error.
+#[must_use]
+pub fn check(
+    state: &MergedState,
+    folder: &Path,
+    lane: &Segment,
+    entries: &FolderEntries,
+    strict: bool,
+) -> Vec<Finding> {
+    let folder = Folder {
+        path: folder,
+        lane,
+        entries,
+    };
+    let mut documents = Documents::new(
+        Path::new(ROOT),
+        DocumentOptions {
+            strict,
+            max_findings: usize::MAX,
+            ..DocumentOptions::default()
+        },
+    );
+    let (mut edits, mut places) = (Edits::default(), HashMap::new());
+    let mut findings = Vec::new();
+    for (lane, entry, stored) in &state.entries {
+        let id = id(lane, entry);
+        let place = folder.place(lane, entry);
+        match document(&id, entry, stored) {
+            Ok(document) => edits = edits.put(document),
+            Err(reason) => findings.push(place.found(Finding::error("", reason))),
+        }
+        places.insert(id, place);
+    }
+    let found = documents.apply(edits).findings.into_iter();
+    // An empty state has nothing wrong with it: that a folder is empty is a finding about the folder.
+    let found = found.filter(|finding| finding.rule != "empty");
+    findings.extend(found.map(|finding| match places.get(&finding.file) {
+        Some(place) => place.found(finding),
+        None => without_matcher(finding),
+    }));
+    findings.extend(
+        state
+            .unreadable
+            .iter()
+            .map(|(key, reason)| Finding::warning(format!("{ROOT}{key}"), reason.clone())),
+    );
+    findings.sort_by(|a, b| (&a.file, a.position).cmp(&(&b.file, b.position)));
+    findings
+}
+
+fn document(id: &Path, entry: &Entry, stored: &Stored) -> Result<Document, String> {
+    match entry {
+        Entry::Matcher(group) => {
+            let matcher = stored.matcher().map_err(|error| error.to_string())?;
+            Ok(Document::of_group(id, group.shared(), matcher))
+        }
+        Entry::Resource(place) => {
+            let resource = stored.resource(place).map_err(|error| error.to_string())?;
+            Ok(Document::of_resource(id, Arc::new(resource)))
+        }
+    }
+}
+
+/// Returns the id of an entry as a document: `groups/<name>/` below the root makes it part of a group.
+fn id(lane: &Segment, entry: &Entry) -> PathBuf {
+    PathBuf::from(match (entry, entry.group()) {
+        (Entry::Matcher(group), _) => format!("{ROOT}/groups/{group}/group.yaml"),
+        (_, Some(group)) => format!("{ROOT}/groups/{group}/l/{lane}/{entry}"),
+        (_, None) => format!("{ROOT}/l/{lane}/{entry}"),
+    })
+}
+
+/// A resource of a group without a matcher is served to no node.
+fn without_matcher(finding: Finding) -> Finding {
+    let parts = finding.file.parent().and_then(Path::file_name);
+    let group = parts.unwrap_or_default().to_string_lossy().into_owned();
+    Finding {
+        file: format!("{ROOT}g/{group}").into(),
+        message: "no matcher: the group has no nodes, so its resources are not served".to_owned(),
+        ..finding
+    }
+}
+
+/// Place of an entry as the operator knows it.
+struct ShownPlace {
+    file: PathBuf,
+    line: Option<u32>,
+}
+
+impl Folder<'_> {
+    fn place(&self, lane: &Segment, entry: &Entry) -> ShownPlace {
+        let key = || ShownPlace {
+            file: format!("{ROOT}l/{lane}/{entry}").into(),
+            line: None,
+        };
+        let own = self.entries.get(entry).filter(|_| lane == self.lane);
+        let origin = own.and_then(|stored| stored.origin());
+        origin.map_or_else(key, |origin| ShownPlace {
+            file: self.path.join(&origin.file),
+            line: Some(origin.line).filter(|line| *line > 0),
+        })
+    }
+}
+
+impl ShownPlace {
+    fn found(&self, finding: Finding) -> Finding {
+        Finding {
+            file: self.file.clone(),
+            position: self.line.map(|line| Position { line, column: 1 }),
+            ..finding
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The driver of a publish.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+use oxds_core::etcd::PublishId;
+use oxds_core::etcd::publisher::{
+    MergedState, PublishError, PublishEvent, PublishOutcome, Publisher,
+};
+use oxds_core::time::Instant;
+use tokio::time::{Instant as TokioInstant, sleep_until};
+
+use super::failure;
+use super::session::Session;
+
+/// Something that a publish did besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PublishNotice {
+    /// A publish that another writer had not finished was finished.
+    Completed {
+        /// The publish.
+        publish: PublishId,
+        /// User and machine of its writer.
+        by: String,
+    },
+    /// The stage of a publish that never happened was deleted.
+    Undone {
+        /// The publish.
+        publish: PublishId,
+    },
+}
+
+/// Returns a new id for a publish: 128 bits that are seeded by the operating system. Not a secret.
+#[must_use]
+pub fn publish_id() -> PublishId {
+    let half = |at: u8| u128::from(RandomState::new().hash_one(at));
+    PublishId(half(0) << 64 | half(1))
+}
+
+/// Publishes, and returns how that ended.
+///
+/// `judge` decides whether the state that would be published is valid, after [`check`](super::check) for example; it may be asked
+/// again if another writer was faster. `notice` is called for what happens besides.
+///
+/// # Errors
+/// Nothing was published, unless the error says that the outcome is unknown.
+///
+/// # Cancel safety
+/// The future may be dropped at any time, as the process may be killed: the published state is then the old or the new one, and the
+/// next publish removes the rest (G-8).
+pub async fn publish(
+    session: &mut Session,
+    mut publisher: Publisher,
+    mut judge: impl FnMut(&MergedState) -> bool,
+    mut notice: impl FnMut(PublishNotice),
+) -> Result<PublishOutcome, PublishError> {
+    let start = TokioInstant::now();
+    let now = || Instant::from_epoch(start.elapsed());
+    loop {
+        while let Some(event) = publisher.poll_event() {
+            match event {
+                PublishEvent::Validate(state) => {
+                    let is_valid = judge(&state);
+                    publisher.handle_verdict(now(), is_valid);
+                }
+                PublishEvent::Completed { publish, by } => {
+                    notice(PublishNotice::Completed { publish, by });
+                }
+                PublishEvent::Undone { publish } => notice(PublishNotice::Undone { publish }),
+                PublishEvent::Done(outcome) => return outcome,
+            }
+        }
+        if let Some(request) = publisher.poll_transmit(now()) {
+            match session.send(request).await {
+                Ok(answer) => publisher.handle_answer(now(), answer),
+                Err(error) => publisher.handle_failure(now(), failure::of(&error)),
+            }
+        } else if let Some(until) = publisher.poll_timeout() {
+            sleep_until(start + until.since_epoch()).await;
+        } else {
+            // The machine has an event, a request or a timer until it is done.
+            return Err(PublishError::Etcd("internal error: stuck".to_owned()));
+        }
+    }
+}
