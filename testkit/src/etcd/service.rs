@@ -96,23 +96,24 @@ impl<Q: Call> UnaryService<Q> for Unary {
             return Box::pin(async move {
                 // The member holds the sender, so it is not closed.
                 let _ = releases.changed().await;
-                respond(member, &method, request).await
+                let answer = respond(&member, &method, &request);
+                answer.await
             });
         }
-        respond(Arc::clone(&self.member), &self.method, request)
+        respond(&self.member, &self.method, &request)
     }
 }
 
 /// Does a call, or what its fault demands.
-fn respond<Q: Call>(member: Arc<Member>, method: &str, request: Request<Q>) -> Pending<Q::Answer> {
+fn respond<Q: Call>(member: &Member, method: &str, request: &Request<Q>) -> Pending<Q::Answer> {
     let fault = member.faults().take_call(method);
-    let act = |member: &Member| act(member, &request);
+    let act = || act(member, request);
     let answer = match fault {
-        None => act(&member).map(Response::new),
+        None => act().map(Response::new),
         Some(CallFault::Refused(status)) => Err(status),
-        Some(CallFault::EffectAndError(status)) => act(&member).and(Err(status)),
+        Some(CallFault::EffectAndError(status)) => act().and(Err(status)),
         Some(CallFault::Silence) => return Box::pin(pending()),
-        Some(CallFault::EffectAndSilence) => match act(&member) {
+        Some(CallFault::EffectAndSilence) => match act() {
             Ok(_) => return Box::pin(pending()),
             Err(status) => Err(status),
         },
