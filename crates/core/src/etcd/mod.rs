@@ -20,11 +20,13 @@
 //! | [`publisher`] | the machine that makes one change of one lane |
 //! | [`format`](mod@format) | the version of this layout |
 //! | [`published`] | one read of all that is published |
+//! | [`fleet`] | heads and statuses of all replicas: who has not settled what |
 //! | [`replica_status`] | the value of a replica's status key |
 //! | [`follower`] | a replica's half: the published state, whatever the store does |
 
 pub mod digest;
 pub mod entry;
+pub mod fleet;
 pub mod follower;
 pub mod format;
 pub mod head;

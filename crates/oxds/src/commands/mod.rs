@@ -25,6 +25,8 @@ mod print;
 pub(crate) mod publish;
 #[cfg(feature = "etcd")]
 mod published;
+#[cfg(feature = "etcd")]
+mod replicas;
 pub(crate) mod runtime;
 mod runtime_args;
 mod runtime_keys;

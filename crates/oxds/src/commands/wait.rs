@@ -8,6 +8,10 @@ use tonic::Code;
 
 use super::clients::{ClientResource, ClientStatus, SyncState};
 use super::control_plane::{ControlPlane, ControlPlaneArgs, StatusPage, rpc_failed};
+#[cfg(feature = "etcd")]
+use super::etcd_args::EtcdArgs;
+#[cfg(feature = "etcd")]
+use super::replicas;
 use super::status::HeldUpdates;
 use super::store_status::{StoreFinding, StoreStatus};
 use super::{duration, runtime};
@@ -27,6 +31,7 @@ const EXAMPLES: &str = "\
 Examples:
   oxds wait --for acked checkout --timeout 30s   # until every subscriber of `checkout` has ACKed it
   oxds wait --for acked --all                    # until every client has ACKed all its resources
+  oxds wait --all --etcd http://127.0.0.1:2379   # until the clients of all replicas have
 
 It compares with the resources that the control plane serves now: a saved file is served after about a \
 tenth of a second. Clients that are not connected do not count. An invalid file of `oxds serve` is not \
@@ -63,6 +68,9 @@ pub(crate) struct Args {
     timeout: Duration,
     #[command(flatten)]
     control_plane: ControlPlaneArgs,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    etcd: EtcdArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -73,6 +81,14 @@ enum Goal {
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let Goal::Acked = args.goal;
+    #[cfg(feature = "etcd")]
+    if let Some(target) = args.etcd.target()? {
+        if !args.all {
+            let failure = Failure::usage("--etcd: expected --all instead of a name");
+            return Err(failure.hint("ask one replica for a name: --server"));
+        }
+        return replicas::wait(target, args.timeout);
+    }
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
         let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;

@@ -2,6 +2,10 @@
 
 use super::clients::SyncState;
 use super::control_plane::{ControlPlane, ControlPlaneArgs};
+#[cfg(feature = "etcd")]
+use super::etcd_args::EtcdArgs;
+#[cfg(feature = "etcd")]
+use super::replicas;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::table::{Table, one_line};
@@ -16,6 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   oxds status                                    # the control plane on this machine
   oxds status --server 10.0.0.7:18000
+  oxds status --etcd http://127.0.0.1:2379       # all replicas of a configuration in etcd
   oxds status -o json | jq '.nodes[] | select(.kinds[].state == \"NACKED\") | .id'
 
 It prints a line for each client, by stream or poll, and each resource type:
@@ -46,9 +51,16 @@ pub(crate) struct Args {
     output: View,
     #[command(flatten)]
     control_plane: ControlPlaneArgs,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    etcd: EtcdArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    #[cfg(feature = "etcd")]
+    if let Some(target) = args.etcd.target()? {
+        return replicas::status(target, args.output);
+    }
     let report = runtime()?.block_on(async {
         let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
         fetch(&control_plane).await

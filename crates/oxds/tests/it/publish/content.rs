@@ -1,4 +1,4 @@
-//! What is published: contents, names, findings, secrets.
+//! Contents of a publish: names, findings, secrets.
 
 use oxds_core::etcd::{Entry, Key, Segment, Stored};
 

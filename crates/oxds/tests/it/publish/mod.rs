@@ -3,6 +3,7 @@
 mod content;
 mod faults;
 mod large;
+mod replicas;
 mod writers;
 
 use std::path::Path;

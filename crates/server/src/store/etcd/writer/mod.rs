@@ -11,12 +11,14 @@
 mod check;
 mod entries;
 mod failure;
+mod fleet;
 mod publish;
 mod read;
 mod session;
 
 pub use check::check;
 pub use entries::{EntriesError, FolderEntries, entries};
+pub use fleet::read_fleet;
 pub use publish::{PublishNotice, publish, publish_id};
 pub use read::{Published, UnreadableStore, read};
 pub use session::Session;

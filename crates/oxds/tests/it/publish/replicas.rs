@@ -1,0 +1,124 @@
+//! `oxds status --etcd` and `oxds wait --all --etcd`: what replicas report in a scripted etcd (G-37).
+
+use oxds_core::etcd::{ReplicaStatus, ServedPublish};
+
+use super::{Store, prefix};
+use crate::support::{Ran, cluster, command, folder, oxds};
+
+impl Store {
+    /// Writes the status of a replica that serves a seq of the lane `main`, and whose clients have answered another.
+    fn report(&self, replica: &str, serves: u64, settled: u64) {
+        let served = ServedPublish {
+            seq: serves,
+            ..ServedPublish::default()
+        };
+        let status = ReplicaStatus {
+            id: replica.to_owned(),
+            build: "0.1.0".to_owned(),
+            grpc: "127.0.0.1:1".to_owned(),
+            lanes: [("main".to_owned(), served)].into(),
+            streams: 5,
+            in_sync: 4,
+            settled: [("main".to_owned(), settled)].into(),
+            ..ReplicaStatus::default()
+        };
+        self.etcd
+            .put(format!("{}x/{replica}", prefix()), status.encode());
+    }
+
+    fn wait(&self, timeout: &str) -> Ran {
+        oxds([
+            "wait",
+            "--all",
+            "--timeout",
+            timeout,
+            "--etcd",
+            &self.etcd.url(),
+        ])
+    }
+
+    fn status(&self, output: &str) -> Ran {
+        oxds(["status", "-o", output, "--etcd", &self.etcd.url()])
+    }
+}
+
+/// given replicas of which one has clients that have not answered / when `wait` times out / then it names replica, lane and seqs.
+#[test]
+fn g37_wait_names_the_replicas_that_are_missing() {
+    let store = Store::start();
+    store.wait("300ms").expect(1, &["nothing is published"]);
+    store
+        .publish(folder(&[("a.yaml", &cluster("a"))]).path(), [])
+        .expect(0, &[]);
+    store.wait("300ms").expect(1, &["no replica is live"]);
+    store.report("r1", 1, 1);
+    store.wait("20s").expect(0, &[]);
+    store.report("r2", 0, 0);
+    let texts = [
+        "replica r2: lane main is at 1, and it serves 0",
+        "5 streams, 4 in sync",
+    ];
+    let missing = store.wait("300ms");
+    missing.expect(1, &texts);
+    assert!(!missing.stdout.contains("r1"), "{missing:?}");
+    store.report("r2", 1, 0);
+    let texts = [
+        "and its clients have answered 0",
+        "oxds status --server 127.0.0.1:1",
+    ];
+    store.wait("300ms").expect(1, &texts);
+    // A dead replica drops out when its lease ends.
+    store.etcd.delete(format!("{}x/r2", prefix()));
+    store.wait("20s").expect(0, &[]);
+    // A name alone is known to each replica only.
+    let line = ["wait", "a", "--etcd", &store.etcd.url()];
+    oxds(line).expect(2, &["--all"]);
+}
+
+/// given a wait / when the last replica settles / then it ends.
+#[test]
+fn g37_wait_ends_when_the_last_replica_has_settled() {
+    let store = Store::start();
+    store
+        .publish(folder(&[("a.yaml", &cluster("a"))]).path(), [])
+        .expect(0, &[]);
+    store.report("r1", 1, 0);
+    let url = store.etcd.url();
+    let mut wait = command(["wait", "--all", "--timeout", "60s", "--etcd", &url]);
+    let reads = store.etcd.calls("Range");
+    let mut wait = wait.spawn().expect("the binary runs");
+    let reading = store
+        .etcd
+        .reach(|activity| activity.calls.get("Range").copied().unwrap_or(0) > reads + 8);
+    store.runtime.block_on(reading).expect("it reads again");
+    assert_eq!(wait.try_wait().expect("waited"), None);
+    store.report("r1", 1, 1);
+    assert!(wait.wait().expect("ended").success());
+}
+
+/// given replicas / when `status` runs / then it has a line for each, and the exit code tells whether all have settled.
+#[test]
+fn g37_status_lists_replicas_and_lanes() {
+    let store = Store::start();
+    store
+        .publish(folder(&[("a.yaml", &cluster("a"))]).path(), [])
+        .expect(0, &[]);
+    store
+        .status("table")
+        .expect(0, &["lane main: publish 1", "no replica is live"]);
+    store.report("r1", 1, 1);
+    store.status("table").expect(0, &["r1", "SETTLED", "0.1.0"]);
+    store.report("r2", 1, 0);
+    store.report("r3", 0, 0);
+    let table = store.status("table");
+    table.expect(1, &["PENDING", "BEHIND"]);
+    let json = store.status("json");
+    json.expect(
+        1,
+        &["\"state\": \"BEHIND\"", "\"serves\": 0", "\"main\": 1"],
+    );
+    store.etcd.put(format!("{}x/r4", prefix()), "\u{1b}[31m");
+    store
+        .status("table")
+        .expect(1, &["etcd:x/r4: not a status"]);
+}
