@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(feature = "etcd")]
 use crate::commands::publish;
 use crate::commands::{
-    api, bootstrap, call, completions, csds, demo, deprecations, get, runtime, serve, status,
+    api, bootstrap, call, completions, csds, demo, deprecations, get, man, runtime, serve, status,
     validate, wait, watch,
 };
 use crate::exit::{Exit, Failure};
@@ -88,6 +88,7 @@ enum Command {
     Demo(demo::Args),
     Api(Box<api::Args>),
     Completions(completions::Args),
+    Man(man::Args),
 }
 
 /// Parses the arguments of the process. Prints help and usage errors, and returns their exit code.
@@ -152,6 +153,7 @@ impl Cli {
             }
             Command::Api(args) => api::run(&args),
             Command::Completions(args) => completions::run(&args, Cli::command()),
+            Command::Man(args) => man::run(&args, Cli::command()),
         }
     }
 }

@@ -119,5 +119,5 @@ pub use oxds_types::{ApiVersion, Glob, Reference, ResourceType, Version};
 
 /// Compiles and runs the snippets of the guide.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/server-library.md")]
+#[doc = include_str!("../server-library.md")]
 struct Guide;

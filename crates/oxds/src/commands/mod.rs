@@ -20,6 +20,7 @@ pub(crate) mod get;
 mod grpc_rules;
 mod lifecycle;
 mod limits;
+pub(crate) mod man;
 mod print;
 #[cfg(feature = "etcd")]
 pub(crate) mod publish;

@@ -13,7 +13,7 @@ const COPY: &str = "oxds-demo";
 
 macro_rules! shop {
     ($($file:literal),*) => {
-        &[$(($file, include_str!(concat!("../../../../../examples/shop/", $file)))),*]
+        &[$(($file, include_str!(concat!("../../../shop/", $file)))),*]
     };
 }
 
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn embedded_files_equal_the_example() {
-        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("shop");
         let mut in_repository = Vec::new();
         files(&example, &mut in_repository);
         in_repository.sort();

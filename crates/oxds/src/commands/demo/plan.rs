@@ -182,7 +182,7 @@ pub(super) mod tests {
 
     /// Returns a snapshot of the example; `edit` changes the text of each file first.
     pub(crate) fn shop(edit: impl Fn(String) -> String) -> Arc<Snapshot> {
-        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop");
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("shop");
         let copy = tempfile::tempdir().unwrap();
         for service in ["catalog", "checkout"] {
             for file in std::fs::read_dir(example.join(service)).unwrap() {
