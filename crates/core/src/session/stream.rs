@@ -435,6 +435,13 @@ impl Session {
         types.all(|session| session.has_accepted_all(session.head(snapshot)))
     }
 
+    /// Whether the client has answered everything that `snapshot` holds for it: with ACKs, or with NACKs.
+    #[must_use]
+    pub fn has_answered_all(&self, snapshot: &Snapshot) -> bool {
+        let mut types = self.types.iter();
+        types.all(|session| session.has_answered_all(session.head(snapshot)))
+    }
+
     /// Returns how far the client is with a type, compared with `snapshot`; `None` if it is not subscribed.
     #[must_use]
     pub fn progress(&self, resource_type: &ResourceType, snapshot: &Snapshot) -> Option<Progress> {

@@ -6,6 +6,7 @@
 )]
 
 mod api;
+mod book;
 mod bootstrap;
 mod call;
 #[cfg(feature = "tls")]
@@ -17,7 +18,9 @@ mod hostile_files;
 mod layers;
 mod lifecycle;
 mod limits;
+mod logging;
 mod mistakes;
+mod observability;
 mod observe;
 #[cfg(feature = "etcd")]
 mod publish;

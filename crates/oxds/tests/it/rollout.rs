@@ -16,12 +16,12 @@ use serde_json::Value;
 use crate::support::{Serve, cluster, command, folder, oxds};
 
 /// Returns a cluster with EDS, which gRPC clients accept.
-fn eds_cluster(name: &str) -> String {
+pub(crate) fn eds_cluster(name: &str) -> String {
     cluster(name)
         + "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n"
 }
 
-fn client(server: &Serve, node: &str) -> XdsClient {
+pub(crate) fn client(server: &Serve, node: &str) -> XdsClient {
     let bootstrap = Bootstrap::builder(server.grpc.to_string()).node_id(node);
     ClientPool::new(bootstrap.build().expect("complete")).client("#test")
 }

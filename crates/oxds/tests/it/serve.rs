@@ -232,9 +232,9 @@ fn b7_log_counts_an_edited_resource_once() {
     server.signal("TERM");
     let (_, log) = server.end();
     for expected in [
-        "config updated added=2 changed=0 removed=0 types=\"cds\" names=\"added cds a, added cds b\"",
-        "config updated added=0 changed=1 removed=0 types=\"cds\" names=\"changed cds a\"",
-        "config updated added=0 changed=0 removed=1 types=\"cds\" names=\"removed cds b\"",
+        "config updated added=2 changed=0 removed=0 names=[cds/a, cds/b] origin=dir: /",
+        "config updated added=0 changed=1 removed=0 names=[cds/a] origin=dir: /",
+        "config updated added=0 changed=0 removed=1 names=[cds/b] origin=dir: /",
     ] {
         assert!(log.contains(expected), "no {expected:?} in {log}");
     }

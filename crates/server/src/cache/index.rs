@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::task::AtomicWaker;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::ChangedResource;
 use oxds_types::ResourceType;
 use tokio::sync::Notify;
 
+use super::convergence::{Convergence, SessionWaker};
 use super::watchers::{Id, Watched, Watchers};
 
 /// Sessions by the resources that they watch. Sessions change it with their subscription; the writer reads it.
@@ -17,6 +17,7 @@ use super::watchers::{Id, Watched, Watchers};
 pub(super) struct Index {
     entries: Mutex<IndexEntries>,
     wakeups: Arc<Wakeups>,
+    convergence: Arc<Convergence>,
     /// Notified when a subscription is added or removed.
     subscriptions: Arc<Notify>,
 }
@@ -39,24 +40,29 @@ impl Wakeups {
 struct IndexEntries {
     /// Last id of a session or of a set of names.
     next: Id,
-    sessions: HashMap<Id, Arc<AtomicWaker>>,
+    sessions: HashMap<Id, Arc<SessionWaker>>,
     resource_types: HashMap<ResourceType, Watchers>,
 }
 
 impl Index {
-    pub(super) fn new(wakeups: Arc<Wakeups>, subscriptions: Arc<Notify>) -> Self {
+    pub(super) fn new(
+        wakeups: Arc<Wakeups>,
+        convergence: Arc<Convergence>,
+        subscriptions: Arc<Notify>,
+    ) -> Self {
         Self {
             entries: Mutex::default(),
             wakeups,
+            convergence,
             subscriptions,
         }
     }
 
     /// Registers a session, and returns its id and its waker.
-    pub(super) fn register(&self) -> (Id, Arc<AtomicWaker>) {
+    pub(super) fn register(&self) -> (Id, Arc<SessionWaker>) {
         let mut entries = self.lock();
         let id = new_id(&mut entries.next);
-        let waker = Arc::new(AtomicWaker::new());
+        let waker = Arc::new(SessionWaker::new(Arc::clone(&self.convergence)));
         entries.sessions.insert(id, Arc::clone(&waker));
         (id, waker)
     }
@@ -143,7 +149,7 @@ impl Index {
         }
         self.count(concerned.len());
         for waker in concerned.iter().filter_map(|id| entries.sessions.get(id)) {
-            waker.wake();
+            waker.wake_for_change();
         }
     }
 

@@ -12,6 +12,7 @@
 //! A view lives while a session uses it. For the next node of the same membership the cache creates it again, from the
 //! snapshot of the root view and the resources of the groups.
 
+mod convergence;
 mod index;
 mod majors;
 mod nodes;
@@ -32,6 +33,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use convergence::Convergence;
 use index::{Index, Wakeups};
 pub use majors::{OlderMajors, OlderMajorsError};
 use nodes::NodeRegistry;
@@ -62,6 +64,7 @@ struct CacheState {
     /// Locked while the next state is created, so updates are serial.
     grouped: Mutex<Grouped>,
     wakeups: Arc<Wakeups>,
+    convergence: Arc<Convergence>,
     /// Notified when a subscription is added or removed.
     subscriptions: Arc<Notify>,
     node_registry: Arc<NodeRegistry>,
@@ -99,11 +102,17 @@ impl Cache {
     pub fn with_majors(limits: Limits, majors: OlderMajors) -> Self {
         let wakeups = Arc::new(Wakeups::default());
         let subscriptions = Arc::new(Notify::new());
-        let index = Index::new(Arc::clone(&wakeups), Arc::clone(&subscriptions));
+        let convergence = Arc::<Convergence>::default();
+        let index = Index::new(
+            Arc::clone(&wakeups),
+            Arc::clone(&convergence),
+            Arc::clone(&subscriptions),
+        );
         Self(Arc::new(CacheState {
             root: View::new(Membership::default(), Snapshot::with_limits(limits), index),
             grouped: Mutex::default(),
             wakeups,
+            convergence,
             subscriptions,
             node_registry: Arc::default(),
             memberships: AtomicU64::new(0),
@@ -179,6 +188,24 @@ impl Cache {
         next: impl FnOnce(&Snapshot, &Groups) -> (Option<ChangeSet>, Vec<GroupUpdate>),
     ) -> Arc<Snapshot> {
         let mut grouped = self.grouped();
+        let publish = || self.publish(&mut grouped, next);
+        let (root, matchers) = self.0.convergence.change(publish);
+        drop(grouped);
+        self.0.wakeups.add(self.0.node_registry.wake(&matchers));
+        if root.is_loaded() {
+            self.0.loaded.cancel();
+        }
+        self.0.notifier.notify();
+        root
+    }
+
+    /// Publishes the next state, and wakes the sessions that it concerns. Returns the snapshot of nodes without a group, and the
+    /// matchers of groups that have changed.
+    fn publish(
+        &self,
+        grouped: &mut Grouped,
+        next: impl FnOnce(&Snapshot, &Groups) -> (Option<ChangeSet>, Vec<GroupUpdate>),
+    ) -> (Arc<Snapshot>, Vec<NodeMatcher>) {
         let before = self.0.root.snapshot();
         let (changes, mut updates) = next(&before, &grouped.groups);
         let changes = changes.map(|changes| self.0.majors.expand(changes));
@@ -195,7 +222,7 @@ impl Cache {
             .into_iter()
             .map(|one| (one.resource_type, one.name))
             .collect();
-        let Grouped { groups, views } = &mut *grouped;
+        let Grouped { groups, views } = grouped;
         views.retain(|_, view| view.strong_count() > 0);
         if !touched.matchers.is_empty() {
             self.0.memberships.fetch_add(1, Relaxed);
@@ -210,15 +237,7 @@ impl Cache {
                 view.load_first(root.overlaid(groups.overlay(view.members())));
             }
         }
-        drop(grouped);
-        self.0
-            .wakeups
-            .add(self.0.node_registry.wake(&touched.matchers));
-        if root.is_loaded() {
-            self.0.loaded.cancel();
-        }
-        self.0.notifier.notify();
-        root
+        (root, touched.matchers)
     }
 
     /// Replaces what the store has not delivered yet, and wakes all sessions if that is a change.
@@ -288,8 +307,11 @@ impl Cache {
         if snapshot.is_loaded() {
             snapshot = snapshot.overlaid(groups.overlay(&members));
         }
-        let wakeups = Arc::clone(&self.0.wakeups);
-        let index = Index::new(wakeups, Arc::clone(&self.0.subscriptions));
+        let index = Index::new(
+            Arc::clone(&self.0.wakeups),
+            Arc::clone(&self.0.convergence),
+            Arc::clone(&self.0.subscriptions),
+        );
         let view = View::new(Arc::clone(&members), snapshot, index);
         views.insert(members, Arc::downgrade(&view));
         view
@@ -312,6 +334,11 @@ impl Cache {
     /// Returns the older majors of resource types.
     pub(crate) fn majors(&self) -> &OlderMajors {
         &self.0.majors
+    }
+
+    /// Returns the changes that clients have not answered yet.
+    pub(crate) fn convergence(&self) -> &Convergence {
+        &self.0.convergence
     }
 
     /// Returns the notifier of all changes that the status shows.

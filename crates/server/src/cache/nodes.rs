@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures_util::task::AtomicWaker;
 use oxds_core::group::NodeMatcher;
 use oxds_types::discovery::Node;
+
+use super::convergence::SessionWaker;
 
 /// Nodes with a session.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ struct NodeEntries {
 struct NodeEntry {
     id: String,
     cluster: String,
-    waker: Arc<AtomicWaker>,
+    waker: Arc<SessionWaker>,
 }
 
 /// Registration of a node; deregisters on drop.
@@ -37,7 +38,7 @@ impl NodeRegistry {
     pub(super) fn register(
         self: &Arc<Self>,
         node: &Node,
-        waker: &Arc<AtomicWaker>,
+        waker: &Arc<SessionWaker>,
     ) -> NodeRegistration {
         let mut entries = self.lock();
         let id = entries.next;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use arc_swap::{ArcSwap, Guard};
-use futures_util::task::AtomicWaker;
 use oxds_core::group::Membership;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::{ChangeSet, ChangedResource, Revision, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
+use super::convergence::SessionWaker;
 use super::index::Index;
 use super::nodes::{NodeRegistration, NodeRegistry};
 use super::watchers::{Id, Watched};
@@ -113,7 +113,7 @@ impl View {
 pub(crate) struct Watcher {
     view: Arc<View>,
     id: Id,
-    waker: Arc<AtomicWaker>,
+    waker: Arc<SessionWaker>,
     /// Resources that wake the session, by type.
     watched: HashMap<ResourceType, Watched>,
     /// Registration of its node, if a change of groups concerns the session.
@@ -129,6 +129,21 @@ impl Watcher {
     /// Sets the task to wake. Call it before loading the snapshot: then no later change is missed.
     pub(crate) fn register(&self, waker: &Waker) {
         self.waker.register(waker);
+    }
+
+    /// From now on the client of the session answers changes, see [`Convergence`](super::Convergence). Called once.
+    pub(crate) fn follow(&self) {
+        self.waker.follow();
+    }
+
+    /// Returns the change that the client has not answered, if any. Read it before the snapshot that is compared.
+    pub(crate) fn behind(&self) -> Option<u64> {
+        self.waker.behind()
+    }
+
+    /// The client has answered everything up to this change.
+    pub(crate) fn answered(&self, change: u64) {
+        self.waker.answered(change);
     }
 
     /// Waits for a change that concerns the session, after revision `seen`.
@@ -165,6 +180,9 @@ impl Watcher {
                 next.observe(resource_type);
             }
         }
+        if self.waker.is_followed() {
+            next.follow();
+        }
         *self = next;
     }
 
@@ -181,5 +199,6 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         self.view.index.deregister(self.id, &self.watched);
+        self.waker.end();
     }
 }

@@ -75,12 +75,17 @@ impl Scrape {
                 clients.polls.len(server.clock.now()) as u64,
             ),
             (
+                "streams_behind",
+                "Streams whose clients have not answered the latest change that concerns them",
+                cache.convergence().behind() as u64,
+            ),
+            (
                 "client_bytes",
                 "Estimated bytes that clients make the server keep",
                 server.budget.used() as u64,
             ),
             (
-                "withdrawn",
+                "rolled_back",
                 "Resources that are rolled back at present",
                 rollback.rolled_back().len() as u64,
             ),

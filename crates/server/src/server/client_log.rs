@@ -14,6 +14,7 @@ const LINES: u32 = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientLine {
     Identified,
+    Disconnected,
     Nacked,
     UnknownType,
     HeldTooLong,
@@ -24,7 +25,7 @@ pub(crate) enum ClientLine {
 
 /// Counters of the lines that clients caused.
 #[derive(Debug, Default)]
-pub(crate) struct ClientLog([Mutex<Lines>; 7]);
+pub(crate) struct ClientLog([Mutex<Lines>; 8]);
 
 /// The lines of one sort.
 #[derive(Debug, Default)]

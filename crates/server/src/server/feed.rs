@@ -16,6 +16,7 @@
 //!  └─────────────────────────────────────────────┘
 //! ```
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem;
 use std::pin::{Pin, pin};
@@ -207,8 +208,8 @@ fn log_changes(update: &Update, before: &Snapshot) {
     } = &difference;
     let (added, changed, removed) = (added.len(), changed.len(), removed.len());
     if added + changed + removed > 0 || !update.groups.is_empty() {
-        let (types, names) = (difference.types(), difference.names());
-        info!(added, changed, removed, types, names, %origin, took = ?update.took, "config updated");
+        let names = difference.names();
+        info!(added, changed, removed, %names, %origin, took = ?update.took, "config updated");
     }
 }
 
@@ -272,36 +273,32 @@ impl Difference {
         self.removed.extend(other.removed);
     }
 
-    /// Returns the sorts of changes, each with its name.
-    fn sorts(&self) -> [(&'static str, &BTreeSet<ResourceKey>); 3] {
-        [
-            ("added", &self.added),
-            ("changed", &self.changed),
-            ("removed", &self.removed),
-        ]
+    /// Returns the resources that are added, changed and removed.
+    fn sorts(&self) -> [&BTreeSet<ResourceKey>; 3] {
+        [&self.added, &self.changed, &self.removed]
     }
 
-    /// Returns the types of all resources, as `cds,eds`.
-    fn types(&self) -> String {
-        let keys = self.sorts().into_iter().flat_map(|(_, keys)| keys);
-        let types: BTreeSet<&ResourceType> = keys.map(|(resource_type, _)| resource_type).collect();
-        let names: Vec<String> = types.into_iter().map(ToString::to_string).collect();
-        names.join(",")
-    }
-
-    /// Returns the first names, as `added cds blue, removed cds green, and 3 more`.
+    /// Returns the first names, as `[cds/blue, rds/shop, and 3 more]`: those that are added, then changed, then removed.
     fn names(&self) -> String {
-        let all = self.sorts().into_iter();
-        let mut all = all.flat_map(|(sort, keys)| keys.iter().map(move |key| (sort, key)));
+        let mut all = self.sorts().into_iter().flatten();
         let first = all.by_ref().take(MAX_NAMES);
         let mut names: Vec<String> = first
-            .map(|(sort, (resource_type, name))| format!("{sort} {resource_type} {name}"))
+            .map(|(resource_type, name)| format!("{resource_type}/{}", quoted(name)))
             .collect();
         match all.count() {
             0 => {}
             more => names.push(format!("and {more} more")),
         }
-        names.join(", ")
+        format!("[{}]", names.join(", "))
+    }
+}
+
+/// Returns a name as a list shows it: in quotes if it has characters that could be taken for the list's own.
+fn quoted(name: &str) -> Cow<'_, str> {
+    if name.contains([' ', ',', '[', ']', '"']) {
+        format!("{name:?}").into()
+    } else {
+        name.into()
     }
 }
 
@@ -350,11 +347,19 @@ mod tests {
         };
         let mut difference = Difference::default();
         difference.add(&changes, before);
-        assert_eq!(
-            difference.names(),
-            "added cds new, changed cds edited, removed cds gone"
-        );
-        assert_eq!(difference.types(), "cds");
+        assert_eq!(difference.names(), "[cds/new, cds/edited, cds/gone]");
+    }
+
+    /// Given a name that looks like the end of the list and another field, then it is in quotes.
+    #[test]
+    fn b7_names_do_not_forge_fields() {
+        let mut difference = Difference::default();
+        let changes = ChangeSet {
+            upserts: vec![cluster("a] origin=x", b""), cluster("b", b"")],
+            ..ChangeSet::default()
+        };
+        difference.add(&changes, |_| None);
+        assert_eq!(difference.names(), "[cds/\"a] origin=x\", cds/b]");
     }
 
     #[test]
@@ -367,10 +372,7 @@ mod tests {
         };
         difference.add(&changes, |_| None);
         let names = difference.names();
-        assert!(
-            names.starts_with("added cds c10, added cds c11, "),
-            "{names}"
-        );
-        assert!(names.ends_with("added cds c19, and 10 more"), "{names}");
+        assert!(names.starts_with("[cds/c10, cds/c11, "), "{names}");
+        assert!(names.ends_with(" cds/c19, and 10 more]"), "{names}");
     }
 }

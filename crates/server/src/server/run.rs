@@ -113,6 +113,11 @@ impl Server {
             });
         }
         let mut registry = context.server.metrics.registry();
+        registry.register(
+            "convergence_seconds",
+            "Time from a change until all clients that it concerns have answered it, with an ACK or a NACK",
+            context.cache.convergence().histogram(),
+        );
         registry.register_collector(Box::new(Scrape {
             context: Arc::clone(&context),
             health: Arc::clone(&self.health),

@@ -22,6 +22,7 @@ mod load;
 mod majors;
 mod make_before_break;
 mod memory;
+mod metrics;
 mod on_nack;
 mod per_type;
 mod polling;

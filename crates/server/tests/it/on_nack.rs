@@ -141,7 +141,10 @@ async fn s80_nacked_change_is_rolled_back() {
         );
     }
     let (_, metrics) = get(rollout.server.http, "/metrics").await;
-    for line in [r#"oxds_rollbacks_total{kind="cds"} 1"#, "oxds_withdrawn 1"] {
+    for line in [
+        r#"oxds_rollbacks_total{kind="cds"} 1"#,
+        "oxds_rolled_back 1",
+    ] {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");
     }
 

@@ -372,6 +372,19 @@ impl TypeSession {
         self.is_settled(head) || is_idle && self.client.has_accepted(head.collection())
     }
 
+    /// Whether the client has answered everything that it is sent of `head`: with an ACK, or with a NACK.
+    pub(super) fn has_answered_all(&self, head: &TypeSnapshot) -> bool {
+        let (current, mut held) = (head.collection(), self.client.held().values());
+        let accepted = || {
+            self.client.is_at(current.revision(), self.pending.seen)
+                || self.client.has_accepted(current)
+        };
+        self.pending.is_quiet()
+            && self.in_flight.is_empty()
+            && held.all(|held| held.timer.expired)
+            && (self.has_nacked() || accepted())
+    }
+
     pub(super) fn status(&self) -> TypeStatus {
         let (subscription, record) = (self.client.subscription(), &self.record);
         let isolation = &self.client.isolation;

@@ -23,7 +23,7 @@ use tokio::time::Sleep;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::body::Body;
 use tonic::{Code, Status};
-use tracing::debug;
+use tracing::{debug, info};
 
 use self::throttle::Throttle;
 use super::clients::{OpenStream, StreamRegistration};
@@ -34,7 +34,7 @@ use super::offer::Offer;
 use crate::cache::Watcher;
 use crate::hooks::{Call, CallObserver, HookFuture};
 use crate::security::Denied;
-use crate::server::{Peer, Share};
+use crate::server::{Admitted, ClientLine, Peer, Share};
 
 /// Messages that a stream handles before it yields to other streams of its thread (S-60: a request flood).
 const BATCH: usize = 32;
@@ -53,6 +53,8 @@ pub(crate) struct Stream {
     observer: CallObserver,
     /// Error of a hook or of a limit, which ends the stream.
     failure: Option<CallError>,
+    /// Code with which the stream ended; `None` while it is open, and if the client went away.
+    status: Option<Code>,
     /// Bytes that the stream keeps, against the budgets of its connection and the server.
     share: Share,
     /// Bytes of NACK texts by resource type.
@@ -118,6 +120,7 @@ impl Stream {
             has_seen_snapshot: false,
             observer: CallObserver::NONE,
             failure: None,
+            status: None,
             share,
             nack_bytes: BTreeMap::new(),
             first_request: Some(first_request),
@@ -140,12 +143,17 @@ impl Stream {
         cx: &mut TaskContext<'_>,
         mut transmit: impl FnMut(Frame),
     ) -> Poll<Status> {
-        let mut status = ready!(self.run(cx, &mut transmit));
+        let poll = self.run(cx, &mut transmit);
+        if poll.is_pending() {
+            self.note_answers();
+        }
+        let mut status = ready!(poll);
         self.handle_events();
         if let Some(error) = self.failure.take() {
             status = self.count(&error);
         }
         self.observer.close(&status);
+        self.status = Some(status.code());
         debug!(stream = self.registration.id(), %status, "stream ended");
         Poll::Ready(status)
     }
@@ -182,6 +190,20 @@ impl Stream {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Notes that the client has answered all changes. Costs a load of an atomic unless a change concerned the stream.
+    fn note_answers(&self) {
+        let Some(watching) = &self.watching else {
+            return;
+        };
+        let watcher = &watching.watcher;
+        // Read before the snapshot: a later change keeps the stream behind.
+        if let Some(change) = watcher.behind()
+            && self.open.session().has_answered_all(&watcher.view().load())
+        {
+            watcher.answered(change);
+        }
     }
 
     /// Returns the status of a stream that the server ends.
@@ -253,10 +275,33 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// Logs the end of a stream whose first request was accepted.
+    fn log_end(&self) {
+        let server = &self.context.server;
+        let now = server.clock.now();
+        if self.watching.is_none() {
+            return;
+        }
+        let Some(Admitted { suppressed }) = server.log.admit(ClientLine::Disconnected, now) else {
+            return;
+        };
+        let stream = self.registration.id();
+        let session = self.open.session();
+        let node = session.node().map_or("", |node| &node.id);
+        let status = self
+            .status
+            .map_or_else(|| "none".to_owned(), |code| format!("{code:?}"));
+        let seconds = (now - self.open.since).as_secs();
+        info!(stream, peer = %self.open.peer, node, seconds, %status, suppressed, "client disconnected");
+    }
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
         let metrics = &self.context.server.metrics;
         metrics.stream_closed(self.open.protocol);
+        self.log_end();
     }
 }
 

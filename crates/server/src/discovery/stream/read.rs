@@ -16,6 +16,7 @@ use tracing::info;
 use super::{BATCH, Stream, Watching};
 use crate::discovery::cost;
 use crate::discovery::error::CallError;
+use crate::metrics::protocol_name;
 use crate::server::{Admitted, ClientLine, Kept};
 
 impl Stream {
@@ -129,14 +130,15 @@ impl Stream {
             self.share.set(Kept::Node, bytes)?;
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
-            let stream = self.registration.id();
+            let (stream, protocol) = (self.registration.id(), protocol_name(self.open.protocol));
             if let Some(Admitted { suppressed }) = server.log.admit(ClientLine::Identified, now) {
-                info!(stream, peer = %self.open.peer, id, cluster, suppressed, "client identified");
+                info!(stream, peer = %self.open.peer, node = id, cluster, protocol, suppressed, "client connected");
             }
             let cache = &self.context.cache;
             // Read before the view is selected: a later change of the groups is then noticed.
             let memberships = cache.memberships();
             let watcher = cache.register_session(node.unwrap_or(&Node::default()));
+            watcher.follow();
             self.open.set_view(Arc::clone(watcher.view()));
             self.watching = Some(Watching {
                 watcher,

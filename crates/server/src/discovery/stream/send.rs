@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use oxds_core::session::{Event, Frame, HeldChange, OverdueChange, Session};
+use oxds_types::discovery::Node;
 use oxds_types::{ApiVersion, ResourceType};
 use tracing::{debug, warn};
 
@@ -80,7 +81,7 @@ impl Stream {
             if let Err(over) = keep(&mut self.share, &mut self.nack_bytes, &session, &event) {
                 self.failure.get_or_insert(over.into());
             }
-            log(stream, &event, server);
+            log(stream, session.node(), &event, server);
             nacks.extend(ReportedNack::of_event(&session, &event));
             match event {
                 Event::Watched(resource_type, interests) => {
@@ -139,7 +140,9 @@ fn keep(
     }
 }
 
-fn log(stream: u64, event: &Event, server: &Shared) {
+fn log(stream: u64, node: Option<&Node>, event: &Event, server: &Shared) {
+    // As `&str`, which is logged with quotes: a client must not be able to forge log lines.
+    let node = node.map_or("", |node| &node.id);
     let admit = |line| server.log.admit(line, server.clock.now());
     match event {
         Event::Watched(..) | Event::Unwatched(..) => {}
@@ -148,7 +151,7 @@ fn log(stream: u64, event: &Event, server: &Shared) {
             version,
             after,
         } => {
-            debug!(stream, %resource_type, %version, ?after, "ACK received");
+            debug!(stream, node, %resource_type, %version, ?after, "ACK received");
         }
         Event::Nacked {
             resource_type,
@@ -157,18 +160,17 @@ fn log(stream: u64, event: &Event, server: &Shared) {
             resources,
             suspects,
         } => {
-            // As `&str`, which is logged with quotes: a client must not be able to forge log lines.
             let reason: &str = reason;
             if let Some(Admitted { suppressed }) = admit(ClientLine::Nacked) {
-                warn!(stream, %resource_type, %version, ?resources, suspects, reason, suppressed, "NACK received");
+                warn!(stream, node, %resource_type, %version, ?resources, suspects, reason, suppressed, "NACK received");
             }
         }
         Event::StaleNonce(resource_type) => {
-            debug!(stream, %resource_type, "stale nonce received");
+            debug!(stream, node, %resource_type, "stale nonce received");
         }
         Event::UnknownType(resource_type) => {
             if let Some(Admitted { suppressed }) = admit(ClientLine::UnknownType) {
-                warn!(stream, %resource_type, suppressed, "unknown resource type requested");
+                warn!(stream, node, %resource_type, suppressed, "unknown resource type requested");
             }
         }
         Event::HeldTooLong {
@@ -185,7 +187,7 @@ fn log(stream: u64, event: &Event, server: &Shared) {
             let (held, name) = (change.as_str(), name.map(|name| &**name));
             let waits_for = waits_for.as_deref();
             if let Some(Admitted { suppressed }) = admit(ClientLine::HeldTooLong) {
-                warn!(stream, %resource_type, held, name, waits_for, suppressed, "hold timer expired, change sent");
+                warn!(stream, node, %resource_type, held, name, waits_for, suppressed, "hold timer expired, change sent");
             }
         }
     }

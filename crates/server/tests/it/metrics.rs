@@ -1,0 +1,211 @@
+//! The page of metrics: names, help, units, and the time until clients have answered a change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use oxds_server::Server;
+use oxds_types::discovery::{DiscoveryResponse, Status};
+
+use crate::admin::get;
+use crate::client::{CDS, SOTW, Stream, ack, ask};
+use crate::{Running, upsert};
+
+/// Name, type and help of each metric of a page, and its labels.
+#[derive(Debug, Default)]
+struct Metric {
+    sort: String,
+    help: String,
+    labels: BTreeSet<String>,
+}
+
+/// Parses a page in the text format of OpenMetrics. A counter has its name with `_total`.
+fn parse(page: &str) -> BTreeMap<String, Metric> {
+    let (mut metrics, mut helps) = (BTreeMap::<String, Metric>::new(), BTreeMap::new());
+    for line in page.lines() {
+        let words: Vec<_> = line.splitn(4, ' ').collect();
+        match words[..] {
+            ["#", "HELP", name, help] => {
+                let earlier = helps.insert(name.to_owned(), help.to_owned());
+                assert_eq!(earlier, None, "two helps of {name}");
+            }
+            ["#", "TYPE", name, sort] => {
+                let full = if sort == "counter" {
+                    format!("{name}_total")
+                } else {
+                    name.to_owned()
+                };
+                let help = helps.get(name).expect(name).clone();
+                let metric = Metric {
+                    sort: sort.to_owned(),
+                    help,
+                    ..Metric::default()
+                };
+                assert!(
+                    metrics.insert(full.clone(), metric).is_none(),
+                    "{full} twice"
+                );
+            }
+            ["#", "EOF"] => {}
+            _ => {
+                let (name, labels) = line.split_once(['{', ' ']).expect(line);
+                let found = metrics.iter_mut().find(|(of, metric)| {
+                    let part = name.strip_prefix(of.as_str());
+                    let parts: &[_] = if metric.sort == "histogram" {
+                        &["_bucket", "_sum", "_count"]
+                    } else {
+                        &[""]
+                    };
+                    part.is_some_and(|part| parts.contains(&part))
+                });
+                let (_, metric) = found.unwrap_or_else(|| panic!("no type of {line}"));
+                if let Some((labels, _)) = labels.split_once('}') {
+                    let names = labels.split(',').filter_map(|pair| pair.split_once('='));
+                    metric
+                        .labels
+                        .extend(names.map(|(label, _)| label.to_owned()));
+                }
+            }
+        }
+    }
+    metrics
+}
+
+/// Returns type and labels of the metrics of the server in `docs/metrics.md`: `| name, name | type | labels | meaning |`.
+fn documented() -> BTreeMap<String, (String, String)> {
+    let page = include_str!("../../../../docs/metrics.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `oxds_"));
+    let mut metrics = BTreeMap::new();
+    for row in rows {
+        let cells: Vec<_> = row
+            .split('|')
+            .map(|cell| cell.trim().replace('`', ""))
+            .collect();
+        for name in cells[1].split(", ") {
+            let row = (cells[2].clone(), cells[3].clone());
+            let earlier = metrics.insert(name.to_owned(), row);
+            assert_eq!(earlier, None, "two rows of {name}");
+        }
+    }
+    metrics
+}
+
+/// Returns the rows under the heading of the control plane: the metrics that every server has, but for those of `--state`.
+fn of_every_server() -> Vec<String> {
+    let page = include_str!("../../../../docs/metrics.md");
+    let section = page
+        .split("\n## ")
+        .find(|text| text.starts_with("Control plane"));
+    let rows = section
+        .unwrap()
+        .lines()
+        .filter(|line| line.starts_with("| `oxds_"));
+    let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    let names = names.map(|name| name.trim().trim_matches('`').to_owned());
+    names
+        .filter(|name| !name.starts_with("oxds_state_"))
+        .collect()
+}
+
+/// Given a server with a client, then each metric has one help and one type, a name in the conventions of Prometheus, and a row in
+/// `docs/metrics.md` with its type and labels.
+#[tokio::test]
+async fn metrics_are_documented_and_well_named() {
+    let server = Running::with_clusters(&["a"]).await;
+    let mut stream = Stream::open(server.grpc, SOTW).await;
+    stream.send(&ask(CDS, &[]));
+    let response = stream.sotw().await;
+    stream.send(&ack(&response));
+    server.counts(r#"oxds_acks_total{kind="cds"} 1"#).await;
+
+    let metrics = parse(&get(server.http, "/metrics").await.1);
+    assert!(metrics.len() > 30, "{metrics:#?}");
+    let documented = documented();
+    for (name, metric) in &metrics {
+        let Metric { sort, help, labels } = metric;
+        let (kind, listed) = documented
+            .get(name)
+            .unwrap_or_else(|| panic!("no row for {name}"));
+        assert_eq!(sort, kind, "{name}");
+        let listed: BTreeSet<_> = listed.split(", ").map(str::to_owned).collect();
+        let unknown: Vec<_> = labels
+            .iter()
+            .filter(|label| *label != "le" && !listed.contains(*label))
+            .collect();
+        assert!(unknown.is_empty(), "{name}: {unknown:?}");
+        let is_lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        assert!(
+            name.starts_with("oxds_") && name.chars().all(is_lower),
+            "{name}"
+        );
+        // Times are in seconds and sizes in bytes, and nothing else claims a unit.
+        for unit in ["_ms", "_millis", "_milliseconds", "_kb", "_count", "_sum"] {
+            assert!(!name.ends_with(unit), "{name}");
+        }
+        assert!(
+            sort == "counter" || !name.ends_with("_total"),
+            "{name} is a {sort}"
+        );
+        let begins = help.chars().next().is_some_and(|c| c.is_uppercase());
+        assert!(begins && help.len() > 10, "{name}: {help:?}");
+    }
+    for name in of_every_server() {
+        assert!(metrics.contains_key(&name), "{name} is not on the page");
+    }
+}
+
+fn nack(response: &DiscoveryResponse) -> oxds_types::discovery::DiscoveryRequest {
+    let mut nack = ack(response);
+    let message = "no".to_owned();
+    nack.error_detail = Some(Status {
+        code: 3,
+        message,
+        ..Status::default()
+    });
+    nack
+}
+
+/// Given two clients, when a change is answered by one of them, then it is behind until the other one answers it: with an ACK, with a
+/// NACK, or by its end.
+#[tokio::test]
+async fn convergence_is_counted_with_the_last_answer() {
+    let server = Running::start(Server::builder()).await;
+    server.cache.apply(upsert(&["a"]));
+    let mut streams = [
+        Stream::open(server.grpc, SOTW).await,
+        Stream::open(server.grpc, SOTW).await,
+    ];
+    for stream in &mut streams {
+        stream.send(&ask(CDS, &[]));
+        let response = stream.sotw().await;
+        stream.send(&ack(&response));
+    }
+    server.counts(r#"oxds_acks_total{kind="cds"} 2"#).await;
+    server.counts("oxds_convergence_seconds_count 0").await;
+    let [mut first, mut last] = streams;
+    for (changes, is_nack) in [(1, false), (2, true)] {
+        server.cache.apply(upsert(&[&format!("b{changes}")]));
+        let response = first.sotw().await;
+        first.send(&ack(&response));
+        server.counts("oxds_streams_behind 1").await;
+        assert_eq!(
+            server.metric("oxds_convergence_seconds_count").await,
+            changes - 1
+        );
+        let response = last.sotw().await;
+        last.send(&if is_nack {
+            nack(&response)
+        } else {
+            ack(&response)
+        });
+        server.counts("oxds_streams_behind 0").await;
+        assert_eq!(
+            server.metric("oxds_convergence_seconds_count").await,
+            changes
+        );
+    }
+    server.cache.apply(upsert(&["c"]));
+    let response = first.sotw().await;
+    first.send(&ack(&response));
+    server.counts("oxds_streams_behind 1").await;
+    drop(last);
+    server.counts("oxds_convergence_seconds_count 3").await;
+}
