@@ -88,7 +88,8 @@ fn documented() -> BTreeMap<String, (String, String)> {
     metrics
 }
 
-/// Returns the rows under the heading of the control plane: the metrics that every server has, but for those of `--state`.
+/// Returns the metrics that every server has: those under the heading of the control plane without labels, but for those of
+/// `--state`.
 fn of_every_server() -> Vec<String> {
     let page = include_str!("../../../../docs/metrics.md");
     let section = page
@@ -98,7 +99,9 @@ fn of_every_server() -> Vec<String> {
         .unwrap()
         .lines()
         .filter(|line| line.starts_with("| `oxds_"));
-    let names = rows.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
+    // A metric with labels appears with its first value.
+    let plain = rows.filter(|row| row.split('|').nth(3).is_some_and(|cell| cell.trim() == "–"));
+    let names = plain.flat_map(|row| row.split('|').nth(1).unwrap().split(", "));
     let names = names.map(|name| name.trim().trim_matches('`').to_owned());
     names
         .filter(|name| !name.starts_with("oxds_state_"))
