@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(feature = "etcd")]
 use crate::commands::publish;
 use crate::commands::{
-    api, bootstrap, call, completions, csds, demo, deprecations, get, man, runtime, serve, status,
-    validate, wait, watch,
+    api, bootstrap, call, completions, csds, demo, deprecations, get, man, route, runtime, serve,
+    status, validate, wait, watch,
 };
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
@@ -85,6 +85,7 @@ enum Command {
     Get(get::Args),
     Watch(watch::Args),
     Csds(csds::Args),
+    Route(Box<route::Args>),
     Demo(demo::Args),
     Api(Box<api::Args>),
     Completions(completions::Args),
@@ -146,6 +147,10 @@ impl Cli {
                 watch::run(&args)
             }
             Command::Csds(args) => csds::run(&args),
+            Command::Route(args) => {
+                crate::log::start(self.log_format, "warn");
+                route::run(&args)
+            }
             Command::Demo(args) => {
                 // Log lines would break the live table, which shows errors itself.
                 crate::log::start(self.log_format, "off");

@@ -34,8 +34,8 @@ use crate::resource::{Listener, ParsedResource, ResourceParsers, RouteConfig, Ro
 
 pub use model::{
     Action, Answer, ClusterStep, Decision, Destination, EndpointStep, Explanation, FailureReason,
-    HostStep, ListenerStep, LocalityStep, PriorityStep, RouteConfigStep, RouteOutcome, RouteStep,
-    RuleSet,
+    HostStep, ListenerStep, LocalityStep, PriorityStep, RouteConfigStep, RouteOutcome, RoutePlace,
+    RouteStep, RuleSet,
 };
 pub use request::Request;
 pub use source::ResourceSource;
@@ -74,6 +74,15 @@ impl<S: ResourceSource> Explainer<S> {
         match envoy::has_socket_only(&self.source, &listener) {
             true => &[RuleSet::Envoy],
             false => &[RuleSet::Grpc, RuleSet::Envoy],
+        }
+    }
+
+    /// Returns all routes of the listener, those that Envoy gets by VHDS included; none if it has no usable routes.
+    pub fn places(&mut self) -> Vec<RoutePlace> {
+        self.entry();
+        match &self.envoy {
+            Some(Ok(entry)) => entry.places(),
+            _ => Vec::new(),
         }
     }
 

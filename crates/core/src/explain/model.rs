@@ -108,6 +108,23 @@ pub struct RouteStep {
     pub outcome: RouteOutcome,
 }
 
+/// Place of a route in a listener.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RoutePlace {
+    /// Name of the route configuration.
+    pub route_config: String,
+    /// Position of the virtual host, from 0.
+    pub host: usize,
+    /// Name of the virtual host.
+    pub host_name: String,
+    /// Position of the route in the virtual host, from 0.
+    pub route: usize,
+    /// Name of the route; may be empty.
+    pub name: String,
+    /// Its conditions.
+    pub condition: String,
+}
+
 /// What came of a route.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]

@@ -3,14 +3,19 @@
 use oxds_core::resource::{Extensions, ResourceParsers, TlsRules};
 use oxds_types::codec::{BrokenRule, GrpcRules};
 
-/// Returns the rules, with the experimental features of TLS.
-pub(super) fn grpc_rules() -> GrpcRules {
+/// Returns the extensions of this project's own clients, with the experimental features of TLS.
+pub(super) fn extensions() -> Extensions {
     let tls = TlsRules {
         system_roots: true,
         sni: true,
         ..TlsRules::default()
     };
-    let parsers = ResourceParsers::grpc_with(&Extensions::default().with_tls_rules(tls));
+    Extensions::default().with_tls_rules(tls)
+}
+
+/// Returns the rules, with the experimental features of TLS.
+pub(super) fn grpc_rules() -> GrpcRules {
+    let parsers = ResourceParsers::grpc_with(&extensions());
     GrpcRules::new(
         move |resource_type, value| match parsers.parse(resource_type, value) {
             Err(invalid) if !may_be_of_program(&invalid.path, &invalid.rule) => Err(BrokenRule {

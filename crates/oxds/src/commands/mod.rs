@@ -28,6 +28,7 @@ pub(crate) mod publish;
 mod published;
 #[cfg(feature = "etcd")]
 mod replicas;
+pub(crate) mod route;
 pub(crate) mod runtime;
 mod runtime_args;
 mod runtime_keys;

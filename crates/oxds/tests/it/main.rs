@@ -26,6 +26,7 @@ mod observe;
 mod publish;
 mod repository;
 mod rollout;
+mod route;
 mod runtime;
 #[cfg(feature = "tls")]
 mod security;

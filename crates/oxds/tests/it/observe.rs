@@ -277,7 +277,7 @@ async fn csds_prints_resources_of_a_client() {
 }
 
 /// Serves CSDS for the clients of a pool, as an application does.
-async fn serve_csds(pool: &ClientPool) -> std::net::SocketAddr {
+pub(crate) async fn serve_csds(pool: &ClientPool) -> std::net::SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
         .expect("a port");

@@ -1,6 +1,7 @@
 //! Listener as Envoy uses it: where routes come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use envoy_types::pb::envoy::config::listener::v3::{FilterChain, Listener, filter::ConfigType};
 use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
@@ -12,7 +13,7 @@ use oxds_types::ResourceType;
 use prost::Message;
 
 use crate::explain::labels::Labels;
-use crate::explain::model::ListenerStep;
+use crate::explain::model::{ListenerStep, RoutePlace};
 use crate::explain::source::ResourceSource;
 
 use super::table::Table;
@@ -113,6 +114,17 @@ impl Entry {
     pub(in crate::explain) fn labels(&self) -> Labels<'_> {
         let table = self.parts.first().and_then(|part| part.table.as_ref().ok());
         table.map(Table::labels).unwrap_or_default()
+    }
+
+    /// Returns the routes of all parts, each route configuration once.
+    pub(in crate::explain) fn places(&self) -> Vec<RoutePlace> {
+        let tables = self
+            .parts
+            .iter()
+            .filter_map(|part| part.table.as_ref().ok());
+        let mut known = BTreeSet::new();
+        let tables = tables.filter(|table| known.insert(Arc::as_ptr(&table.config)));
+        tables.flat_map(Table::places).collect()
     }
 
     pub(super) fn step(&self, part: &Part) -> ListenerStep {

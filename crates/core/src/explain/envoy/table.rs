@@ -8,6 +8,7 @@ use envoy_types::pb::envoy::config::route::v3::{
 };
 
 use crate::explain::labels::Labels;
+use crate::explain::model::RoutePlace;
 use crate::lb::{Domain, best_domain};
 
 use super::matcher::EnvoyMatcher;
@@ -80,6 +81,23 @@ impl Table {
             hosts.flat_map(|(index, host)| host.domains.iter().map(move |one| (index, one)));
         let (index, domain) = best_domain(domains, authority)?;
         Some((index, self.hosts.get(index)?, domain))
+    }
+
+    /// Returns the places of all routes.
+    pub(super) fn places(&self) -> Vec<RoutePlace> {
+        let hosts = self.hosts.iter().enumerate();
+        let places = hosts.flat_map(|(host, own)| {
+            let routes = own.routes.iter().enumerate();
+            routes.map(move |(route, one)| RoutePlace {
+                route_config: self.config.name.clone(),
+                host,
+                host_name: own.proto.name.clone(),
+                route,
+                name: one.proto.name.clone(),
+                condition: one.matcher.to_string(),
+            })
+        });
+        places.collect()
     }
 
     pub(super) fn labels(&self) -> Labels<'_> {

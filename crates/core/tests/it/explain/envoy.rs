@@ -179,3 +179,22 @@ fn virtual_hosts_of_vhds_are_found() {
     let made = Made::routes(vhds).with(&ResourceType::VIRTUAL_HOST, host);
     assert_eq!(leads(&made.by(RuleSet::Envoy, &get("/"))), "a");
 }
+
+#[test]
+fn places_are_all_routes_of_the_listener() {
+    let routes = "routes { name: 'one' match { prefix: '/a' } route { cluster: 'a' } }
+      routes { match { prefix: '' query_parameters { name: 'v' } } route { cluster: 'b' } }";
+    let places = Made::all(routes).explainer().places();
+    let texts = places.iter().map(|one| {
+        let (host, name) = (&one.host_name, &one.name);
+        format!("{host} {} {name} {}", one.route, one.condition)
+    });
+    assert_eq!(
+        texts.collect::<Vec<_>>(),
+        [
+            "all 0 one prefix \"/a\"",
+            "all 1  prefix \"\", query parameter \"v\" present",
+        ]
+    );
+    assert!(Made::default().explainer().places().is_empty());
+}
