@@ -3,7 +3,7 @@
 //! ```text
 //!  your program ──typed messages──┐            ┌─ node groups ───┐
 //!                                 ├─▶ Cache ───┤                 ├──▶ a session per stream ──▶ Envoy, gRPC clients
-//!  Store: a folder, your own ─────┘            └─ all nodes ─────┘        │        ▲
+//!  Store: a folder, etcd, yours ──┘            └─ all nodes ─────┘        │        ▲
 //!                                                                         │        └── Hooks of your program
 //!                                        /metrics, /status.json, CSDS ◀───┘
 //! ```
@@ -64,8 +64,8 @@
 //! messages of the API ([`envoy_types`]). Of other crates the interface exposes [`Status`] and [`Code`] of `tonic`, and
 //! `HeaderMap` of `http` in [`Call`]; a new major version of one of these is a new major version of this crate.
 //!
-//! **Features**, all off by default: `tls` adds rustls, for certificates on the gRPC port; `etcd` adds a client of etcd,
-//! `store::etcd::client`.
+//! **Features**, all off by default: `tls` adds rustls, for certificates on the gRPC port; `etcd` adds a store that
+//! several replicas share, `store::etcd`.
 
 mod admin;
 mod cache;
@@ -99,8 +99,8 @@ pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
 pub use state::{LastGood, State, StateError, StateOptions};
 pub use store::dir::{self, DirStore};
 pub use store::{
-    Demand, DeprecatedUses, Finding, FindingCounts, NoticeCounts, Origin, PlacedUse, Reporter,
-    Severity, Store, Update, Wanted,
+    Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState, NoticeCounts, Origin,
+    PlacedUse, Reporter, ServerLink, Severity, Store, Update, Wanted,
 };
 pub use tonic::{Code, Status};
 

@@ -110,7 +110,18 @@ impl ScriptedEtcd {
         self.reach(|activity| activity.connections == 0)
             .await
             .map_err(io::Error::other)?;
-        let listener = TcpListener::bind(self.address).await?;
+        let until = Instant::now() + SOON;
+        let listener = loop {
+            match TcpListener::bind(self.address).await {
+                // The task that was aborted may still have the listener.
+                Err(error)
+                    if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < until =>
+                {
+                    tokio::task::yield_now().await;
+                }
+                bound => break bound?,
+            }
+        };
         let serving = serve(listener, Arc::clone(&self.member));
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(serving);
         Ok(())

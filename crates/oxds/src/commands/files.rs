@@ -12,6 +12,12 @@ pub(super) fn prepare(dir: &Path, out: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(out).map_err(|error| unusable(out, &error))
 }
 
+/// Creates the folder `out` for resources that come from no folder.
+#[cfg(feature = "etcd")]
+pub(super) fn prepare_alone(out: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(out).map_err(|error| unusable(out, &error))
+}
+
 /// Checks that the folder `out` could be written to, and creates nothing.
 pub(super) fn check(dir: &Path, out: &Path) -> Result<(), Failure> {
     let served = resolved(dir).map_err(|error| unusable(out, &error))?;

@@ -33,6 +33,7 @@ pub(crate) mod runtime;
 mod runtime_args;
 mod runtime_keys;
 pub(crate) mod serve;
+mod serve_store;
 mod server_security;
 mod source;
 mod state;
@@ -129,6 +130,14 @@ fn duration(text: &str) -> Result<Duration, String> {
         return Err("expected a duration above zero".to_owned());
     }
     Ok(duration)
+}
+
+/// Returns the name of this machine; empty if it has none.
+fn host() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::env::var("HOSTNAME"))
+        .unwrap_or_default();
+    host.trim().to_owned()
 }
 
 #[cfg(test)]

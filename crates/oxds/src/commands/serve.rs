@@ -1,4 +1,4 @@
-//! `oxds serve`: a control plane that serves a folder.
+//! `oxds serve`: a control plane that serves a folder, or a configuration in etcd.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -6,19 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oxds_server::{
-    ApiVersion, BindError, Builder, CsdsAccess, DirStore, FileSink, OnNack, Server, State,
-    StateOptions,
-};
+use oxds_server::{ApiVersion, BindError, Builder, CsdsAccess, FileSink, OnNack, Server, State};
 use tracing::{info, warn};
 
-use super::files;
-use super::followed_policy::{self, FollowedPolicy};
 use super::lifecycle::LifecycleArgs;
 use super::limits::LimitArgs;
 use super::runtime_args::RuntimeArgs;
+use super::serve_store::{FolderOptions, Source};
 use super::server_security::SecurityArgs;
-use super::{bootstrap_version, dir_options, duration, runtime, state, unreadable};
+use super::{bootstrap_version, dir_options, duration, host, runtime};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::output::Output;
@@ -29,6 +25,7 @@ Examples:
   oxds serve ./config
   oxds serve ./config --grpc 0.0.0.0:18000 --http 127.0.0.1:18001
   oxds serve ./config --grpc 127.0.0.1:0 --http 127.0.0.1:0       # free ports
+  oxds serve --etcd http://a:2379,http://b:2379 --state /var/lib/oxds   # one of several replicas
 
   curl http://127.0.0.1:18001/status.json      # clients, their resources and their NACKs
   curl http://127.0.0.1:18001/metrics          # for Prometheus
@@ -53,13 +50,16 @@ Certificates, rules and the ledger are read again within ten seconds after a cha
 SIGTERM and SIGINT stop in order: streams end and clients connect to another server. SIGHUP reads the \
 folder, the certificates, the rules and the ledger again at once.";
 
-/// Serve a folder of resources to Envoy and gRPC clients, and follow its changes
+/// Serve a folder of resources, or a configuration in etcd, to Envoy and gRPC clients, and follow its changes
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder of .yaml, .yml, .json, .textproto, .pb_text and .pb files; subfolders are included
     #[arg(value_name = "DIR")]
-    dir: PathBuf,
+    // No conflict: clap does not require what would be in conflict, so `serve DIR --replica a` would be taken.
+    #[cfg_attr(feature = "etcd", arg(required_unless_present = "endpoints"))]
+    #[cfg_attr(not(feature = "etcd"), arg(required = true))]
+    dir: Option<PathBuf>,
     /// Address for clients: xDS, gRPC health and reflection
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18000", value_parser = socket)]
     grpc: SocketAddr,
@@ -68,12 +68,15 @@ pub(crate) struct Args {
     http: SocketAddr,
     /// Keep serving the last content of a file if a change would lead to a reference to a missing resource
     #[arg(long)]
+    #[cfg_attr(feature = "etcd", arg(conflicts_with = "endpoints"))]
     strict: bool,
     /// Let a file that becomes empty remove its resources, instead of an error
     #[arg(long)]
+    #[cfg_attr(feature = "etcd", arg(conflicts_with = "endpoints"))]
     allow_empty: bool,
     /// Time without a change of a file after which changes are read together
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = duration)]
+    #[cfg_attr(feature = "etcd", arg(conflicts_with = "endpoints"))]
     quiet: Duration,
     /// Also write the served resources to this folder, for clients that read files: cds.json, eds/NAME.json, …
     #[arg(long, value_name = "DIR")]
@@ -94,14 +97,22 @@ pub(crate) struct Args {
     /// `oxds status` shows none of them any more
     #[arg(long, value_name = "MAJOR", default_value = "2", value_parser = bootstrap_version::oldest)]
     oldest_version: ApiVersion,
-    /// Folder for state that survives a restart: the last good configuration, which is served while DIR is broken or missing at
-    /// start, and rollbacks [default: only rollbacks, in $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
+    /// Folder for state that survives a restart: the last good configuration, which is served while DIR or etcd is broken or missing
+    /// at start, and rollbacks [default: only rollbacks, in $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Also keep resources of type Secret in the state. Without it, clients that ask for secrets wait for DIR, and rollbacks of
     /// secrets end with the process
     #[arg(long)]
     persist_secrets: bool,
+    /// Id of this replica in etcd, another one for each process [default: host name and gRPC port]
+    #[cfg(feature = "etcd")]
+    #[arg(long, value_name = "ID", requires = "endpoints")]
+    replica: Option<String>,
+    /// Serve an etcd that was restored from a backup, although this or another replica has served a later publish
+    #[cfg(feature = "etcd")]
+    #[arg(long, requires = "endpoints")]
+    accept_restored: bool,
     #[command(flatten)]
     lifecycle: LifecycleArgs,
     #[command(flatten)]
@@ -110,6 +121,9 @@ pub(crate) struct Args {
     limits: LimitArgs,
     #[command(flatten)]
     runtime: RuntimeArgs,
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    etcd: super::etcd_args::EtcdArgs,
 }
 
 /// Time for threads that work on files to end, after the server has ended.
@@ -159,11 +173,11 @@ impl Args {
     }
 
     /// Returns the file that keeps rollbacks; `None` without rollbacks, or without a folder for it.
-    fn rollback_file(&self) -> Result<Option<PathBuf>, Failure> {
+    fn rollback_file(&self, source: &Source) -> Result<Option<PathBuf>, Failure> {
         match (self.on_nack, &self.state) {
             (OnNackPolicy::Keep, _) => Ok(None),
             (OnNackPolicy::Rollback, folder) => {
-                let file = state::file(folder.as_deref(), &self.dir, "rollbacks");
+                let file = source.file(folder.as_deref(), "rollbacks");
                 if file.is_none() {
                     warn!(
                         "rollbacks end when the server is restarted: no folder for state, expected --state, $STATE_DIRECTORY, $XDG_STATE_HOME or $HOME"
@@ -175,7 +189,7 @@ impl Args {
     }
 
     /// Opens the state in the folder of `--state`. It blocks.
-    fn state(&self) -> Result<Option<State>, Failure> {
+    fn state(&self, source: &Source) -> Result<Option<State>, Failure> {
         let Some(folder) = &self.state else {
             let is_kept = matches!(self.on_nack, OnNackPolicy::Rollback);
             return match self.persist_secrets && !is_kept {
@@ -185,11 +199,37 @@ impl Args {
                 )),
             };
         };
-        state::check(&self.dir, folder)?;
-        let options = StateOptions::of_folder(&self.dir).keep_secrets(self.persist_secrets);
+        let options = source.state(folder)?.keep_secrets(self.persist_secrets);
         let state = State::open(folder, options);
         let state = state.map_err(|error| Failure::usage(format_args!("--state: {error}")))?;
         Ok(Some(state))
+    }
+
+    /// Returns where the configuration comes from.
+    fn source(&self) -> Result<Source, Failure> {
+        #[cfg(feature = "etcd")]
+        if let Some(access) = self.etcd.target()? {
+            if self.dir.is_some() {
+                return Err(Failure::usage(
+                    "DIR cannot be used with --etcd: expected one of them",
+                ));
+            }
+            let lifecycle = &self.lifecycle;
+            if lifecycle.ledger.is_some() || lifecycle.allow_unknown_static_fields {
+                return Err(Failure::usage(
+                    "--ledger and --allow-unknown-static-fields have no effect with --etcd: resources are checked when they are published",
+                ));
+            }
+            return Ok(Source::Etcd(Box::new(super::serve_store::EtcdSource {
+                access,
+                replica: self.replica.clone(),
+                accept_restored: self.accept_restored,
+            })));
+        }
+        match &self.dir {
+            Some(dir) => Ok(Source::Folder(dir.clone())),
+            None => Err(Failure::usage("no folder to serve")),
+        }
     }
 }
 
@@ -202,27 +242,27 @@ pub(crate) fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn serve(args: Args) -> Result<Exit, Failure> {
-    let (on_nack, rollback_file) = (args.on_nack()?, args.rollback_file()?);
-    let state = args.state()?;
+    let source = args.source()?;
+    let (on_nack, rollback_file) = (args.on_nack()?, args.rollback_file(&source)?);
+    let state = args.state(&source)?;
     let mut options = dir_options(args.lifecycle.allow_unknown_static_fields, args.strict);
     options.allow_empty = args.allow_empty;
     options.quiet = args.quiet;
     let keys = args.runtime.open(&replica())?;
-    let runtime = keys.runtime.clone();
-    let policy = args.lifecycle.policy(followed_policy::reader(&runtime))?;
-    options.codec.policy = policy.clone();
-    options.last_good = state.as_ref().and_then(State::last_good);
-    let store = DirStore::open(&args.dir, options).map_err(|error| unreadable(&error))?;
     if let Some(out) = &args.files {
-        files::prepare(&args.dir, out)?;
+        source.prepare_files(out)?;
     }
     let mut limits = args.limits.limits();
     limits.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
-    let (mut stop, mut hangup, reload) =
-        (StopSignals::listen()?, signals::reload()?, store.reload());
-    let followed = FollowedPolicy::new(args.lifecycle, policy, store.policy(), &runtime);
-    let builder = keys.serve(Server::builder())?;
+    let (mut stop, mut hangup) = (StopSignals::listen()?, signals::reload()?);
+    let folder = FolderOptions {
+        options,
+        lifecycle: args.lifecycle,
+    };
+    let (runtime, builder) = (keys.runtime.clone(), Server::builder());
+    let (builder, mut store) = source.open(builder, folder, &runtime, args.grpc, state.as_ref())?;
+    let builder = keys.serve(builder)?;
     let builder = keep(builder, state, rollback_file, args.persist_secrets);
     let server = builder
         .grpc(args.grpc)
@@ -235,7 +275,6 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .on_nack(on_nack)
         .oldest_api(args.oldest_version)
         .lost_log_lines(log::lost_lines())
-        .store(store)
         .bind()
         .await
         .map_err(|error| unbound(&error, args.http))?;
@@ -250,14 +289,14 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     if let Some(http) = server.http_addr() {
         output.line(&format!("http {http}"))?;
     }
+    let unusable = store.take_unusable();
     let reloading = async {
         while hangup.recv().await.is_some() {
             info!(
                 signal = "SIGHUP",
                 "reloading folder, certificates, rules and ledger"
             );
-            followed.look_now();
-            reload.reload();
+            store.reload();
             security.reload();
         }
         std::future::pending::<()>().await;
@@ -270,10 +309,10 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
             signal = stop.next() => info!(signal, "stop signal received"),
         }
     };
-    let following = followed.follow();
     tokio::select! {
         () = server.run(stopped) => {}
-        () = following => {}
+        () = store.follow() => {}
+        failure = unusable => return Err(failure),
     }
     Ok(Exit::Success)
 }
@@ -327,8 +366,5 @@ fn socket(text: &str) -> Result<SocketAddr, String> {
 
 /// Returns the control plane identifier of this process, which clients may log: it differs per host.
 fn replica() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .or_else(|_| std::env::var("HOSTNAME"))
-        .unwrap_or_default();
-    format!("oxds@{}", host.trim())
+    format!("oxds@{}", host())
 }

@@ -11,15 +11,24 @@ use crate::exit::Failure;
 /// Returns the file for one sort of state of a server of this folder. Servers of different folders have different files.
 /// Without `folder` it is in the folder for state of the system or the user; `None` if neither is known.
 pub(super) fn file(folder: Option<&Path>, served: &Path, name: &str) -> Option<PathBuf> {
+    // Links are not resolved: the folder may be missing, and a link that was turned over is the same folder.
+    let served = std::path::absolute(served).unwrap_or_else(|_| served.to_owned());
+    let served: PathBuf = served.components().collect();
+    in_folder(folder, served.as_os_str().as_encoded_bytes(), name)
+}
+
+/// Returns the same for a server of another source than a folder.
+#[cfg(feature = "etcd")]
+pub(super) fn file_of(folder: Option<&Path>, identity: &str, name: &str) -> Option<PathBuf> {
+    in_folder(folder, identity.as_bytes(), name)
+}
+
+fn in_folder(folder: Option<&Path>, source: &[u8], name: &str) -> Option<PathBuf> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),
         None => default_folder(|variable| std::env::var_os(variable))?,
     };
-    // Links are not resolved: the folder may be missing, and a link that was turned over is the same folder.
-    let served = std::path::absolute(served).unwrap_or_else(|_| served.to_owned());
-    let served: PathBuf = served.components().collect();
-    let id = Version::of(served.as_os_str().as_encoded_bytes());
-    Some(folder.join(format!("{name}-{id}")))
+    Some(folder.join(format!("{name}-{}", Version::of(source))))
 }
 
 /// Checks that the folder for state is not in the served one, where each save would be an event.

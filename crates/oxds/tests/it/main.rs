@@ -31,6 +31,7 @@ mod runtime;
 #[cfg(feature = "tls")]
 mod security;
 mod serve;
+mod serve_etcd;
 mod shop;
 mod state;
 mod support;

@@ -93,15 +93,24 @@ async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
 async fn ready(State(admin): State<Arc<Admin>>) -> (StatusCode, String) {
     let context = &admin.context;
     let not_ready = |reason: &str| (StatusCode::SERVICE_UNAVAILABLE, reason.to_owned());
+    let connection = admin.health.connection().clone().unwrap_or_default();
     if context.server.closing.is_cancelled() {
         not_ready("shutting down\n")
     } else if !context.cache.snapshot().is_loaded() {
         not_ready("no configuration loaded yet\n")
+    } else if let Some(reason) = connection.not_ready {
+        not_ready(&format!("{reason}\n"))
     } else if let Some(stale) = admin.health.stale() {
         // It serves, so it is ready (G-25): without it, its clients would have nothing.
         let age = stale.age().as_secs();
         let text = format!("ok, stale: serving the last good state, saved {age} s ago\n");
         (StatusCode::OK, text)
+    } else if let Some(cause) = connection.cause {
+        // The store may be away for days: what is served stays right (G-24).
+        (
+            StatusCode::OK,
+            format!("ok, not connected to the store: {cause}\n"),
+        )
     } else {
         (StatusCode::OK, "ok\n".to_owned())
     }

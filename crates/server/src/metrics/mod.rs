@@ -1,6 +1,8 @@
 //! Metrics of the server, for Prometheus.
 
+mod encoding;
 mod scrape;
+mod store_connection;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -11,6 +11,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
+use super::encoding::{encode, signed};
+use super::store_connection;
 use crate::discovery::Context;
 use crate::not_representable;
 use crate::store::{Health, Stale};
@@ -30,6 +32,7 @@ impl Collector for Scrape {
         self.gauges(&mut encoder)?;
         self.runtime(&mut encoder)?;
         self.state(&mut encoder)?;
+        self.connection(&mut encoder)?;
         self.resource_types(&mut encoder)
     }
 }
@@ -144,6 +147,15 @@ impl Scrape {
         encode(encoder, "state_unsaved_seconds", help, &unsaved)
     }
 
+    /// Encodes how the store is connected to its source, if it has a connection.
+    fn connection(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let connection = self.health.connection().clone();
+        match connection {
+            Some(connection) => store_connection::encode_all(encoder, &connection),
+            None => Ok(()),
+        }
+    }
+
     /// Encodes the numbers of Envoy's `runtime.*` statistics.
     fn runtime(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counts = self.context.server.runtime.counts();
@@ -198,15 +210,6 @@ impl Scrape {
     }
 }
 
-fn encode(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    metric: &impl EncodeMetric,
-) -> Result<(), fmt::Error> {
-    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
-}
-
 /// Encodes a gauge with one number per resource type.
 fn encode_by_type<'a>(
     encoder: &mut DescriptorEncoder<'_>,
@@ -221,8 +224,4 @@ fn encode_by_type<'a>(
         ConstGauge::new(signed(number)).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -46,6 +46,8 @@ pub struct Builder {
     security: Security,
     hooks: Option<Arc<dyn AnyHooks>>,
     feed: Option<Box<StartFeed>>,
+    /// Whether clients may have the state of the store already.
+    is_store_shared: bool,
     load_reports: LoadReports,
     on_nack: OnNack,
     lost_log_lines: Arc<AtomicU64>,
@@ -79,6 +81,7 @@ impl Builder {
 
     /// Feeds the cache from a store.
     pub fn store(mut self, store: impl Store) -> Self {
+        self.is_store_shared = store.is_shared();
         self.feed = Some(feed::of(store));
         self
     }
@@ -264,9 +267,10 @@ impl Builder {
         let recorder = state.as_ref().map(|state| Arc::clone(&state.recorder));
         if let Some(state) = &state {
             health.set_state(Arc::clone(&state.status));
-            if state.last_good.is_some() && self.feed.is_some() {
-                context.cache.set_awaited(Awaited::Everything);
-            }
+        }
+        let has_last_good = state.iter().any(|state| state.last_good.is_some());
+        if self.feed.is_some() && (has_last_good || self.is_store_shared) {
+            context.cache.set_awaited(Awaited::Everything);
         }
         let target = Target {
             context: Arc::clone(&context),

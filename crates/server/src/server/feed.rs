@@ -31,7 +31,9 @@ use tracing::{info, warn};
 
 use crate::discovery::Context;
 use crate::state::{LastGood, Started};
-use crate::store::{Demand, Finding, Findings, Health, Origin, Severity, Stale, Store, Update};
+use crate::store::{
+    Demand, Finding, Findings, Health, Origin, ServerLink, Severity, Stale, Store, Update,
+};
 
 /// A future that feeds the cache until the store ends.
 pub(super) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -57,11 +59,13 @@ const WAIT_FOR_STORE: Duration = Duration::from_millis(500);
 
 async fn run(mut store: impl Store, mut target: Target) {
     store.watch_demand(Demand::new(target.context.cache.clone()));
+    let health = Arc::clone(&target.health);
+    store.link(ServerLink::new(health, target.context.cache.clone()));
     let mut stale = target
         .state
         .as_mut()
         .and_then(|state| state.last_good.take());
-    let mut is_served = false;
+    let (mut is_served, mut is_first) = (false, true);
     loop {
         let update = {
             // Not cancel-safe, so it is polled to its end.
@@ -97,7 +101,7 @@ async fn run(mut store: impl Store, mut target: Target) {
                     _ => {}
                 }
                 target.apply(update);
-                if last_good.is_some() {
+                if mem::take(&mut is_first) {
                     target.end_stale();
                 }
             }
@@ -130,7 +134,7 @@ impl Target {
         cache.notifier().notify();
     }
 
-    /// Marks the served state as current.
+    /// Marks the served state as current, and as known.
     fn end_stale(&self) {
         if self.health.set_stale(None).is_some() {
             info!("store delivered: the served state is current again");

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tracing::{error, info, warn};
 
+use super::connection::Connection;
 use super::finding::{Finding, FindingCounts, Severity};
 use super::uses::DeprecatedUses;
 use crate::cache::Cache;
@@ -20,6 +21,7 @@ pub(crate) struct Health {
     ended: AtomicBool,
     stale: Mutex<Option<Stale>>,
     state: OnceLock<Arc<StateStatus>>,
+    connection: Mutex<Option<Connection>>,
 }
 
 /// Mark of a state that an earlier process kept, and that is served until the store delivers.
@@ -161,6 +163,20 @@ impl Health {
     /// Returns how far the state is saved; `None` if no state is kept.
     pub(crate) fn state(&self) -> Option<&StateStatus> {
         self.state.get().map(|status| &**status)
+    }
+
+    /// Sets how the store is connected. Returns whether that is another state than before.
+    pub(crate) fn set_connection(&self, connection: Connection) -> bool {
+        let mut now = self.connection();
+        let is_new = now.as_ref() != Some(&connection);
+        *now = Some(connection);
+        is_new
+    }
+
+    /// Returns how the store is connected to its source; `None` if it does not say.
+    pub(crate) fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
+        let connection = self.connection.lock();
+        connection.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn updates(&self) -> u64 {

@@ -10,13 +10,15 @@
 //! ```
 //!
 //! - [`Store`] is the contract: a source of [`Update`]s. `Update::origin` names the source of each.
+//! - [`ServerLink`] is the way back: a store reports how it is connected to its source.
 //! - [`documents`] is the pure part of a store of YAML, JSON or binary documents. It uses no file system, clock or task.
 //! - [`dir`] is the store for a folder: a scan and a watch around [`documents`].
-//! - `etcd` (feature `etcd`) has a client of etcd.
+//! - `etcd` (feature `etcd`) is the store that several replicas share, with a client of etcd.
 //!
 //! A store for another source of documents (a key-value store, a Git repository) is a watch loop of its own around
 //! [`Documents`](documents::Documents).
 
+mod connection;
 mod demand;
 pub mod dir;
 pub mod documents;
@@ -24,12 +26,15 @@ pub mod documents;
 pub mod etcd;
 mod finding;
 mod health;
+mod link;
 mod update;
 mod uses;
 
+pub use connection::{Connection, LaneState};
 pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;
 pub(crate) use health::{Findings, Health, Stale};
+pub use link::ServerLink;
 pub use update::{Origin, Store, Update};
 pub use uses::{DeprecatedUses, NoticeCounts, PlacedUse};

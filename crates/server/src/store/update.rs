@@ -12,6 +12,7 @@ use oxds_core::snapshot::ChangeSet;
 
 use super::demand::Demand;
 use super::finding::{Finding, FindingCounts};
+use super::link::ServerLink;
 use super::uses::{DeprecatedUses, NoticeCounts};
 
 /// A source of change sets. The server applies each change set atomically (S-69).
@@ -32,6 +33,20 @@ pub trait Store: Send + 'static {
     /// own source.
     fn watch_demand(&mut self, demand: Demand) {
         drop(demand);
+    }
+
+    /// Receives a link to the server. The server calls this once, before the first [`next`](Self::next).
+    ///
+    /// The default ignores it. A store with a source that may be away reports by it how it is connected.
+    fn link(&mut self, server: ServerLink) {
+        drop(server);
+    }
+
+    /// Returns whether the source outlives the process or is shared with others, so that clients which reconnect may have its state
+    /// already. Then clients that wait for the first update get nothing that they have. By default it is not: a client that waits
+    /// gets a response with the first update, even an empty one (S-26).
+    fn is_shared(&self) -> bool {
+        false
     }
 }
 

@@ -13,6 +13,7 @@ mod cost;
 mod csds;
 mod dir;
 mod etcd;
+mod etcd_store;
 mod files;
 mod groups;
 mod hooks;

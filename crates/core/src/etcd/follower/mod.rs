@@ -55,5 +55,5 @@ pub use effect::{ConnectionId, Failure, FailureKind, FollowerTransmit, RequestId
 pub use event::{FollowerEvent, FollowerUpdate, Notice, ReadReason};
 pub use finding::{FindingKind, FollowerFinding};
 pub use machine::Follower;
-pub use saved::SavedState;
+pub use saved::{SavedState, encode_heads};
 pub use status::{FollowerStatus, LaneStatus};

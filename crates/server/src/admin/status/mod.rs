@@ -1,5 +1,6 @@
 //! `/status.json`: the state of the server, in a stable format. `docs/status-json.md` describes it.
 
+mod connection;
 mod node;
 mod query;
 
@@ -19,6 +20,7 @@ use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
 use crate::state::StateStatus;
 use crate::store::{Finding, Health};
+use connection::ConnectionStatus;
 use node::{NodeStatus, seconds};
 use query::Position;
 pub(super) use query::StatusQuery;
@@ -104,6 +106,8 @@ struct StoreStatus {
     updates: u64,
     ended: bool,
     load_seconds: f64,
+    #[serde(flatten)]
+    connection: Option<ConnectionStatus>,
     stale: Option<StaleStatus>,
     state: Option<StateOnDisk>,
     findings: Vec<StoreFinding>,
@@ -309,6 +313,7 @@ impl StoreStatus {
             updates: health.updates(),
             ended: health.has_ended(),
             load_seconds: health.load_time().as_secs_f64(),
+            connection: health.connection().as_ref().map(ConnectionStatus::from),
             stale: health.stale().map(|stale| StaleStatus {
                 age_seconds: stale.age().as_secs_f64(),
             }),

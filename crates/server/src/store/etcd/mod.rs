@@ -1,9 +1,35 @@
-//! etcd as a store for several replicas.
+//! The store that several replicas share: a configuration in etcd.
+//!
+//! ```text
+//!  etcd ◀──▶ Io (tasks) ──inputs──▶ Driver: Follower of `oxds_core` ──▶ Update ──▶ EtcdStore::next
+//!                 ▲                    │                │
+//!                 └──── transmits ─────┘                └── Connection ──▶ ServerLink
+//! ```
+//!
+//! The driver is a task of its own, so that the store is followed, and its status is true, while the server is busy with an update.
+//! An update is made when the server takes it: publishes that come meanwhile are one update (G-23).
 //!
 //! | module | content |
 //! |---|---|
 //! | [`client`] | a client of one member |
-//! | [`writer`] | the driver of a publish, and one read of all published resources |
+//! | [`writer`] | the driver of a publish, and of a read of what is published |
+//! | `options` | what is followed, and where |
+//! | `etcd_store` | the store |
+//! | `driver`, `io` | the loop around the machine; connections, reads and watches |
+//! | `update`, `report` | events of the machine as updates, log lines and status |
 
 pub mod client;
+mod clock;
+mod driver;
+mod etcd_store;
+mod failure;
+mod io;
+mod options;
+mod report;
+mod update;
 pub mod writer;
+
+pub use etcd_store::{EtcdStore, Unusable};
+pub use options::EtcdStoreOptions;
+pub use oxds_core::etcd::follower::FollowerTiming;
+pub use oxds_core::etcd::{KeyError, Prefix, Segment};

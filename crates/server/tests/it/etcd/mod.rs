@@ -31,7 +31,7 @@ async fn connect_with(url: &str, options: &ClientOptions) -> Result<EtcdClient, 
     EtcdClient::connect(endpoints.iter().next().unwrap(), options).await
 }
 
-async fn connect(etcd: &ScriptedEtcd) -> EtcdClient {
+pub(crate) async fn connect(etcd: &ScriptedEtcd) -> EtcdClient {
     let (_, options) = plain(&etcd.url());
     connect_with(&etcd.url(), &options).await.unwrap()
 }

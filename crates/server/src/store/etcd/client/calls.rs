@@ -53,8 +53,8 @@ impl Shared {
         R: Message + Default + 'static,
     {
         let access = request.access();
-        let attempt =
-            async |token| limited(limit, self.unary(method, request.clone(), token, limit)).await;
+        // No async closure: their futures are not `Send`.
+        let attempt = |token| limited(limit, self.unary(method, request.clone(), token, limit));
         self.authenticated(limit, &access, false, attempt).await
     }
 
@@ -62,13 +62,16 @@ impl Shared {
     ///
     /// etcd 3.4 and 3.5 answer an expired token of a watch by `permission denied` (etcd#12385): with `denial_is_doubtful` that is
     /// believed only with a new token.
-    pub(super) async fn authenticated<T>(
+    pub(super) async fn authenticated<T, F>(
         &self,
         limit: Duration,
         access: &str,
         denial_is_doubtful: bool,
-        attempt: impl AsyncFn(Option<Token>) -> Result<T, Reason>,
-    ) -> Result<T, EtcdError> {
+        attempt: impl Fn(Option<Token>) -> F,
+    ) -> Result<T, EtcdError>
+    where
+        F: Future<Output = Result<T, Reason>>,
+    {
         let token = self.token(None, limit).await?;
         let reason = match attempt(token.clone()).await {
             Ok(done) => return Ok(done),

@@ -142,12 +142,15 @@ impl EtcdClient {
     {
         let shared = &self.shared;
         let limit = self.timeout;
-        let attempt = async |token: Option<Token>| {
+        let attempt = |token: Option<Token>| {
             let opening = shared.stream(method, needs_leader, first.clone(), token);
-            let (stream, response) = limited(limit, opening).await?;
-            match rejected(&response) {
-                Some(reason) => Err(reason),
-                None => Ok((stream, response)),
+            let rejected = &rejected;
+            async move {
+                let (stream, response) = limited(limit, opening).await?;
+                match rejected(&response) {
+                    Some(reason) => Err(reason),
+                    None => Ok((stream, response)),
+                }
             }
         };
         shared.authenticated(limit, access, true, attempt).await

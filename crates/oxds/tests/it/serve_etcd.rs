@@ -1,0 +1,65 @@
+//! `oxds serve --etcd`: options, and programs at the address that cannot be used.
+
+use oxds_testkit::etcd::ScriptedEtcd;
+
+use crate::support::{folder, oxds};
+
+/// Free ports.
+const PORTS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+
+/// given kine at the address, or an etcd that is too old / when a replica starts / then it ends with an error that names it.
+#[test]
+fn g33_serve_ends_if_the_address_is_no_etcd() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let etcd = runtime.block_on(ScriptedEtcd::start()).expect("an etcd");
+    let url = etcd.url();
+    let serve = || oxds(["serve", "--etcd", &url].into_iter().chain(PORTS));
+    etcd.set_version("3.3.27");
+    let message =
+        format!("error: --etcd: etcd {url}: etcd 3.3.27 is too old: expected 3.4 or later");
+    serve().expect(1, &[&message]);
+    etcd.set_without_ids(true);
+    serve().expect(1, &["error: --etcd: ", "not an etcd", "kine"]);
+}
+
+/// given a configuration with a newer format / when a replica starts / then it ends with an error that has both numbers.
+#[test]
+fn g4_serve_ends_if_the_format_is_newer() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let etcd = runtime.block_on(ScriptedEtcd::start()).expect("an etcd");
+    etcd.put("/oxds/blue/format", "2");
+    let url = etcd.url();
+    let line = ["serve", "--etcd", &url, "--prefix", "/oxds/blue"];
+    let ran = oxds(line.into_iter().chain(PORTS));
+    ran.expect(
+        1,
+        &["error: --etcd: the format is 2, and this build reads format 1"],
+    );
+}
+
+#[test]
+fn serve_etcd_and_options_of_files_are_errors() {
+    let dir = folder(&[("config/a.yaml", "")]);
+    let config = dir.path().join("config");
+    let config = config.to_str().expect("UTF-8");
+    let etcd = ["serve", "--etcd", "http://127.0.0.1:1"];
+    for (more, text) in [
+        (&[config][..], "cannot be used with"),
+        (&["--strict"], "cannot be used with"),
+        (&["--allow-empty"], "cannot be used with"),
+        (&["--quiet", "1s"], "cannot be used with"),
+        (&["--ledger", "x"], "have no effect with --etcd"),
+        (&["--replica", "a/b"], "--replica: "),
+    ] {
+        let ran = oxds(etcd.iter().chain(more).chain(&PORTS));
+        ran.expect(2, &[text]);
+    }
+    for line in [
+        &["serve"][..],
+        &["serve", config, "--accept-restored"],
+        &["serve", config, "--replica", "a"],
+        &["serve", config, "--prefix", "/a"],
+    ] {
+        oxds(line).expect(2, &["error: "]);
+    }
+}

@@ -1,0 +1,47 @@
+//! How a store is connected to its source.
+
+use std::time::Instant;
+
+/// How a store is connected to its source: for status, metrics and readiness.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Connection {
+    /// Whether the store follows its source.
+    pub is_connected: bool,
+    /// Since when `is_connected` has had this value.
+    pub since: Option<Instant>,
+    /// Why the store is not connected.
+    pub cause: Option<String>,
+    /// Address that the store uses.
+    pub member: Option<String>,
+    /// Parts of the source, by name: lanes, for example.
+    pub lanes: Vec<LaneState>,
+    /// Why clients must not use this server although it has a configuration; `None` if they may.
+    pub not_ready: Option<String>,
+    /// Number of connections that failed.
+    pub failures: u64,
+    /// Number of times that the whole source was read.
+    pub reads: u64,
+}
+
+/// The state of one part of a source.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LaneState {
+    /// Name of the part.
+    pub lane: String,
+    /// Number of the latest change that was handed to the server.
+    pub seq: u64,
+    /// Id of that change.
+    pub publish: String,
+    /// Checksum of the state.
+    pub digest: String,
+    /// Number of later changes that are known.
+    pub lag: u64,
+    /// Since when there have been later changes.
+    pub lag_since: Option<Instant>,
+    /// Whether later changes are held back.
+    pub is_held: bool,
+    /// Since when the content of the source has not had its checksum.
+    pub diverged_since: Option<Instant>,
+}

@@ -1,0 +1,245 @@
+//! The loop around the follower: inputs, timers, transmits, and the updates that the server takes.
+
+use std::collections::HashSet;
+
+use oxds_core::etcd::follower::{Follower, FollowerEvent};
+use prost::Message as _;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant as TokioInstant, sleep_until};
+
+use super::clock::Clock;
+use super::failure;
+use super::io::{Input, Io};
+use super::options::EtcdStoreOptions;
+use super::report::Report;
+use super::update::{self, Findings};
+use crate::store::link::ServerLink;
+use crate::store::update::Update;
+
+/// Bytes of input from which on the next update is made on a thread for blocking work. 1 MiB takes a few milliseconds.
+const LARGE: usize = 1 << 20;
+/// Inputs that are handled before timers are looked at.
+const BATCH: usize = 64;
+
+/// The follower with everything around it.
+pub(super) struct Driver {
+    /// `None` only while a thread for blocking work has it.
+    follower: Option<Box<Follower>>,
+    io: Io,
+    inputs: mpsc::Receiver<Input>,
+    clock: Clock,
+    updates: mpsc::Sender<Update>,
+    link: Option<ServerLink>,
+    unusable: Option<oneshot::Sender<String>>,
+    report: Report,
+    findings: Findings,
+    /// The server got a state of the store.
+    has_delivered: bool,
+    /// An earlier process kept a state, which can be served.
+    has_state: bool,
+    /// The first update has only what changed since that state.
+    continues_last_good: bool,
+    /// Members at whose addresses another program answers.
+    wrong: HashSet<String>,
+    members: usize,
+    /// Bytes of input since the last update.
+    unpolled: usize,
+}
+
+impl Driver {
+    pub(super) fn new(
+        options: EtcdStoreOptions,
+        updates: mpsc::Sender<Update>,
+        link: Option<ServerLink>,
+        unusable: Option<oneshot::Sender<String>>,
+    ) -> Self {
+        let config = options.follower();
+        let members = config.members;
+        let (has_state, saved) = match &options.last_good {
+            Some(last_good) => (true, update::saved(last_good)),
+            None => (false, None),
+        };
+        let lacks_secrets = options.last_good.iter().any(|known| known.lacks_secrets());
+        let continues_last_good = saved.is_some() && !lacks_secrets;
+        let follower = match saved {
+            Some(saved) => Follower::with_saved(config, saved),
+            None => Follower::new(config),
+        };
+        let (io, inputs) = Io::new(options.endpoints, options.client, options.timing.page);
+        let clock = Clock::start();
+        Self {
+            follower: Some(Box::new(follower)),
+            io,
+            inputs,
+            clock,
+            updates,
+            link,
+            unusable,
+            report: Report::new(clock),
+            findings: Findings::default(),
+            has_delivered: false,
+            has_state,
+            continues_last_good,
+            wrong: HashSet::new(),
+            members,
+            unpolled: 0,
+        }
+    }
+
+    /// Follows the store until the server drops it.
+    pub(super) async fn run(mut self) {
+        let mut permit = None;
+        loop {
+            let Some(timeout) = self.turn() else { return };
+            permit = permit.or_else(|| self.updates.clone().try_reserve_owned().ok());
+            if permit.is_some()
+                && let Some(update) = self.next_update().await
+                && let Some(permit) = permit.take()
+            {
+                permit.send(update);
+                continue;
+            }
+            let updates = self.updates.clone();
+            tokio::select! {
+                input = self.inputs.recv() => {
+                    if let Some(input) = input {
+                        self.handle(input);
+                    }
+                }
+                reserved = updates.reserve_owned(), if permit.is_none() => match reserved {
+                    Ok(reserved) => permit = Some(reserved),
+                    // The server has dropped the store.
+                    Err(_) => return,
+                },
+                () = sleep_until(timeout) => {}
+            }
+        }
+    }
+
+    /// Handles all inputs that are there, then what is due, and does what the machine wants. Returns when to go on.
+    fn turn(&mut self) -> Option<TokioInstant> {
+        for _ in 0..BATCH {
+            let Ok(input) = self.inputs.try_recv() else {
+                break;
+            };
+            self.handle(input);
+        }
+        let now = self.clock.now();
+        let follower = self.follower.as_mut()?;
+        // After the inputs: a member that has answered is not silent.
+        if follower.poll_timeout().is_some_and(|at| at <= now) {
+            follower.handle_timeout(now);
+        }
+        while let Some(transmit) = follower.poll_transmit(now) {
+            self.io.perform(transmit);
+        }
+        if let Some(link) = &self.link {
+            link.report(self.report.connection(follower, now, &self.io.member()));
+        }
+        Some(self.clock.deadline(follower.poll_timeout()))
+    }
+
+    fn handle(&mut self, input: Input) {
+        let now = self.clock.now();
+        let Some(follower) = &mut self.follower else {
+            return;
+        };
+        match input {
+            Input::Connected(connection, client) => {
+                if self.io.connected(connection, client) {
+                    self.wrong.remove(&self.io.member());
+                    follower.handle_connected(now, connection);
+                }
+            }
+            Input::Failed(connection, error) => {
+                follower.handle_failed(now, connection, failure::of(&error));
+                if failure::is_wrong_program(&error) {
+                    self.wrong.insert(error.member().to_owned());
+                    if self.wrong.len() == self.members {
+                        self.give_up(error.to_string());
+                    }
+                }
+            }
+            Input::Range(id, answer) => {
+                self.unpolled += answer.as_ref().map_or(0, prost::Message::encoded_len);
+                let answer = answer.map_err(|error| failure::of(&error));
+                follower.handle_range(now, id, answer);
+            }
+            Input::Watch(stream, response) => {
+                self.unpolled += response.encoded_len();
+                follower.handle_watch(now, stream, &response);
+            }
+            Input::Closed(stream, error) => {
+                follower.handle_watch_closed(now, stream, failure::of(&error));
+            }
+        }
+    }
+
+    /// Ends the program if nothing can be served: not now, and not from an earlier process.
+    fn give_up(&mut self, reason: String) {
+        if !self.has_delivered
+            && !self.has_state
+            && let Some(unusable) = self.unusable.take()
+        {
+            // The program does not wait for it if it fails.
+            let _ = unusable.send(reason);
+        }
+    }
+
+    /// Returns the next update; `None` until more inputs have come.
+    async fn next_update(&mut self) -> Option<Update> {
+        loop {
+            let started = TokioInstant::now();
+            let event = self.next_event().await?;
+            let took = started.elapsed();
+            let mut update = match event {
+                FollowerEvent::Notice(notice) => {
+                    self.report.notice(notice, &self.io.member());
+                    continue;
+                }
+                FollowerEvent::Update(change) => {
+                    Report::updated(&change, took);
+                    let mut update = update::of(*change, &self.findings);
+                    update.took = took;
+                    let is_first = !std::mem::replace(&mut self.has_delivered, true);
+                    update.continues_last_good = is_first && self.continues_last_good;
+                    return Some(update);
+                }
+                FollowerEvent::Findings { findings, more } => {
+                    self.findings.replace(&findings, more);
+                    self.findings.update()
+                }
+                FollowerEvent::Stopped(error) => {
+                    self.findings.stop(&error);
+                    self.give_up(error.to_string());
+                    self.findings.update()
+                }
+            };
+            update.is_unavailable = !self.has_delivered;
+            return Some(update);
+        }
+    }
+
+    /// Polls the machine, for an update of many resources on a thread for blocking work.
+    async fn next_event(&mut self) -> Option<FollowerEvent> {
+        if self.unpolled < LARGE {
+            let event = self.follower.as_mut()?.poll_event();
+            if event.is_none() {
+                self.unpolled = 0;
+            }
+            return event;
+        }
+        let mut follower = self.follower.take()?;
+        let polled = tokio::task::spawn_blocking(move || {
+            let event = follower.poll_event();
+            (follower, event)
+        });
+        // It fails if the runtime shuts down, or by a bug, which the panic hook reports. The driver ends in both cases.
+        let (follower, event) = polled.await.ok()?;
+        self.follower = Some(follower);
+        if event.is_none() {
+            self.unpolled = 0;
+        }
+        event
+    }
+}

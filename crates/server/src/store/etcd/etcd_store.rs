@@ -1,0 +1,88 @@
+//! The store: a handle to its driver.
+
+use std::future;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+use super::driver::Driver;
+use super::options::EtcdStoreOptions;
+use crate::store::link::ServerLink;
+use crate::store::update::{Store, Update};
+
+/// A configuration in etcd, followed by a task of its own. Several servers that follow the same prefix are replicas: equal content
+/// has equal versions on all of them, so clients may move between them.
+///
+/// It serves only what a head of the configuration vouches for, and no failure of etcd removes a resource. The [module](super) has the
+/// picture.
+#[derive(Debug)]
+pub struct EtcdStore {
+    /// Options of the driver, until it is started.
+    options: Option<Box<EtcdStoreOptions>>,
+    link: Option<ServerLink>,
+    unusable: Option<oneshot::Sender<String>>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    updates: mpsc::Receiver<Update>,
+    driver: AbortHandle,
+}
+
+/// A wait for the news that a store can never serve, and has nothing to serve meanwhile.
+#[derive(Debug)]
+pub struct Unusable(oneshot::Receiver<String>);
+
+impl EtcdStore {
+    /// Makes the store, and the wait for its failure. It begins to connect with the first [`Store::next`].
+    #[must_use]
+    pub fn new(options: EtcdStoreOptions) -> (Self, Unusable) {
+        let (unusable, reason) = oneshot::channel();
+        let store = Self {
+            options: Some(Box::new(options)),
+            link: None,
+            unusable: Some(unusable),
+            running: None,
+        };
+        (store, Unusable(reason))
+    }
+}
+
+impl Unusable {
+    /// Waits until it is certain that the store cannot be used, and returns the reason: the store has a newer format (G-4), or no
+    /// address leads to an etcd that can be used (G-33). It never returns if a state is or can be served.
+    pub async fn reason(self) -> String {
+        match self.0.await {
+            Ok(reason) => reason,
+            Err(_) => future::pending().await,
+        }
+    }
+}
+
+impl Store for EtcdStore {
+    async fn next(&mut self) -> Option<Update> {
+        if let Some(options) = self.options.take() {
+            let (sender, updates) = mpsc::channel(1);
+            let driver = Driver::new(*options, sender, self.link.take(), self.unusable.take());
+            let driver = tokio::spawn(driver.run()).abort_handle();
+            self.running = Some(Running { updates, driver });
+        }
+        self.running.as_mut()?.updates.recv().await
+    }
+
+    fn link(&mut self, server: ServerLink) {
+        self.link = Some(server);
+    }
+
+    /// Replicas share it: a client that comes from another one has the same state.
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}

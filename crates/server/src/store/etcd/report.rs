@@ -1,0 +1,137 @@
+//! Log lines, status and metrics of the follower.
+
+use std::time::{Duration, Instant as StdInstant};
+
+use oxds_core::etcd::follower::{
+    Failure, FailureKind, Follower, FollowerUpdate, LaneStatus, Notice, ReadReason,
+};
+use oxds_core::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::clock::Clock;
+use crate::store::connection::{Connection, LaneState};
+
+/// Reporter of one follower.
+#[derive(Debug)]
+pub(super) struct Report {
+    clock: Clock,
+    /// Kind of the failure that was logged last, while no watch works.
+    logged: Option<FailureKind>,
+    /// Disorder was logged for this connection.
+    has_logged_disorder: bool,
+    connected_since: Option<StdInstant>,
+    failures: u64,
+    reads: u64,
+}
+
+impl Report {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            logged: None,
+            has_logged_disorder: false,
+            connected_since: None,
+            failures: 0,
+            reads: 0,
+        }
+    }
+
+    /// Logs and counts what has happened.
+    pub(super) fn notice(&mut self, notice: Notice, member: &str) {
+        match notice {
+            Notice::Following { revision } => {
+                if self.logged.take().is_some() {
+                    info!(member, revision, "following etcd again");
+                } else {
+                    debug!(member, revision, "following etcd");
+                }
+            }
+            Notice::Disconnected(failure) => self.disconnected(&failure, member),
+            Notice::Reading(reason) => {
+                self.reads += 1;
+                match reason {
+                    ReadReason::First => info!(member, "reading the configuration from etcd"),
+                    reason => warn!(member, %reason, "reading the whole configuration again"),
+                }
+            }
+            Notice::ChainBroken { lane, from, to } => {
+                warn!(%lane, from, to, "following another history of the lane");
+            }
+            Notice::Disorder { events } => {
+                if std::mem::replace(&mut self.has_logged_disorder, true) {
+                    debug!(member, events, "etcd sent events out of order");
+                } else {
+                    warn!(member, events, "etcd sent events out of order");
+                }
+            }
+        }
+    }
+
+    /// Logs the first failure of an outage, and each of another kind. Retries fail for hours.
+    fn disconnected(&mut self, failure: &Failure, member: &str) {
+        self.failures += 1;
+        self.has_logged_disorder = false;
+        if self.logged.replace(failure.kind) == Some(failure.kind) {
+            debug!(member, cause = %failure, "etcd connection failed again");
+        } else {
+            warn!(member, cause = %failure, "etcd connection failed, the last good state stays served");
+        }
+    }
+
+    /// Logs a change of the served state.
+    pub(super) fn updated(update: &FollowerUpdate, took: Duration) {
+        for (lane, head) in &update.heads {
+            let (seq, publish, by) = (head.seq, head.publish, &head.by);
+            let (publishes, revision) = (update.publishes, update.revision);
+            info!(%lane, seq, %publish, ?by, publishes, revision, ?took, "publish applied");
+        }
+    }
+
+    /// Returns the status.
+    pub(super) fn connection(
+        &mut self,
+        follower: &Follower,
+        now: Instant,
+        member: &str,
+    ) -> Connection {
+        let status = follower.status(now);
+        let since = match (&status.trouble, status.is_connected) {
+            (Some((since, _)), _) => Some(self.clock.ago(now, now - *since)),
+            (None, true) => self
+                .connected_since
+                .or_else(|| Some(self.clock.ago(now, Duration::ZERO))),
+            (None, false) => None,
+        };
+        self.connected_since = since.filter(|_| status.is_connected);
+        let lanes = status.lanes.iter();
+        Connection {
+            is_connected: status.is_connected,
+            since,
+            cause: status.trouble.map(|(_, failure)| failure.to_string()),
+            member: Some(member.to_owned()),
+            lanes: lanes.map(|lane| self.lane(lane, now)).collect(),
+            not_ready: (!follower.is_ready()).then(|| {
+                "another replica serves a publish of the store that this one cannot verify"
+                    .to_owned()
+            }),
+            failures: self.failures,
+            reads: self.reads,
+        }
+    }
+
+    fn lane(&self, lane: &LaneStatus, now: Instant) -> LaneState {
+        let since = |ago: Duration| (!ago.is_zero()).then(|| self.clock.ago(now, ago));
+        let serving = lane.serving.as_ref();
+        LaneState {
+            lane: lane.lane.to_string(),
+            seq: serving.map_or(0, |head| head.seq),
+            publish: serving.map_or_else(String::new, |head| head.publish.to_string()),
+            digest: serving.map_or_else(String::new, |head| head.digest.to_string()),
+            lag: lane.behind,
+            // The time is measured until the next input, the number until the update.
+            lag_since: since(lane.behind_for).filter(|_| lane.behind > 0),
+            is_held: lane.is_held,
+            diverged_since: since(lane.diverged_for),
+        }
+    }
+}
