@@ -99,8 +99,8 @@ pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
 pub use state::{LastGood, State, StateError, StateOptions};
 pub use store::dir::{self, DirStore};
 pub use store::{
-    Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState, NoticeCounts, Origin,
-    PlacedUse, Reporter, ServerLink, Severity, Store, Update, Wanted,
+    ClientCounts, Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState,
+    NoticeCounts, Origin, PlacedUse, Reporter, ServerLink, Severity, Store, Update, Wanted,
 };
 pub use tonic::{Code, Status};
 

@@ -276,6 +276,7 @@ impl Builder {
             context: Arc::clone(&context),
             health: Arc::clone(&health),
             state,
+            addresses: (grpc.address, http.as_ref().map(|bound| bound.address)),
         };
         let feed = self.feed.map(|start| start(target));
         Ok(Server {

@@ -19,11 +19,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::group::GroupUpdate;
+use oxds_core::session::Progress;
 use oxds_core::snapshot::{Awaited, ChangeSet, Resource, ResourceKey, Snapshot};
 use oxds_types::{ResourceType, Version};
 use tokio::time::timeout;
@@ -32,7 +34,8 @@ use tracing::{info, warn};
 use crate::discovery::Context;
 use crate::state::{LastGood, Started};
 use crate::store::{
-    Demand, Finding, Findings, Health, Origin, ServerLink, Severity, Stale, Store, Update,
+    ClientCounts, Demand, Finding, Findings, Health, Origin, ServerLink, Severity, Stale, Store,
+    Update,
 };
 
 /// A future that feeds the cache until the store ends.
@@ -46,6 +49,8 @@ pub(super) struct Target {
     pub(super) context: Arc<Context>,
     pub(super) health: Arc<Health>,
     pub(super) state: Option<Started>,
+    /// The gRPC port, and the HTTP port if there is one.
+    pub(super) addresses: (SocketAddr, Option<SocketAddr>),
 }
 
 /// Returns the feed of a store.
@@ -59,8 +64,7 @@ const WAIT_FOR_STORE: Duration = Duration::from_millis(500);
 
 async fn run(mut store: impl Store, mut target: Target) {
     store.watch_demand(Demand::new(target.context.cache.clone()));
-    let health = Arc::clone(&target.health);
-    store.link(ServerLink::new(health, target.context.cache.clone()));
+    store.link(target.link());
     let mut stale = target
         .state
         .as_mut()
@@ -112,6 +116,13 @@ async fn run(mut store: impl Store, mut target: Target) {
 }
 
 impl Target {
+    /// Returns the way back for the store.
+    fn link(&self) -> ServerLink {
+        let (health, cache) = (Arc::clone(&self.health), self.context.cache.clone());
+        let context = Arc::clone(&self.context);
+        ServerLink::new(health, cache, self.addresses, move || count(&context))
+    }
+
     /// Serves the state of an earlier process.
     fn serve_stale(&self, last_good: &LastGood) {
         let (saved_at, resources) = (last_good.saved_at(), last_good.len());
@@ -180,6 +191,30 @@ impl Target {
         self.context.cache.notifier().notify();
         now.log(&before);
     }
+}
+
+/// Counts how far the clients are.
+fn count(context: &Context) -> ClientCounts {
+    let mut counts = ClientCounts {
+        is_settled: true,
+        ..ClientCounts::default()
+    };
+    context.clients.each(&context.cache, |client, snapshot| {
+        let is_in_sync = client.is_in_sync(snapshot);
+        let (mut is_nacked, mut has_answered) = (false, true);
+        for one in client.resource_types() {
+            let progress = client.progress(&one.resource_type, snapshot);
+            is_nacked |= progress == Progress::Nacked;
+            // A client that NACKed an earlier response has not answered one that is under way.
+            has_answered &= progress == Progress::Synced
+                || progress == Progress::Nacked && one.waiting_since.is_none();
+        }
+        counts.clients += 1;
+        counts.in_sync += u64::from(is_in_sync);
+        counts.nacked += u64::from(is_nacked);
+        counts.is_settled &= is_in_sync || has_answered;
+    });
+    counts
 }
 
 /// Logs which resources an update adds, changes and removes. A resource that stays the same is none of these, although the

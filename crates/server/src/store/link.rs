@@ -1,29 +1,105 @@
 //! The link from a store back to the server that it feeds.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::connection::Connection;
+#[cfg(feature = "etcd")]
+use super::finding::Finding;
 use super::health::Health;
+#[cfg(feature = "etcd")]
+use super::health::Reporter;
 use crate::cache::Cache;
 
 /// A handle to the server that a store feeds. A store receives it by [`Store::link`](super::Store::link).
 #[derive(Clone)]
-pub struct ServerLink {
+pub struct ServerLink(Arc<Server>);
+
+struct Server {
     health: Arc<Health>,
     cache: Cache,
+    grpc: SocketAddr,
+    http: Option<SocketAddr>,
+    clients: Box<CountClients>,
+}
+
+type CountClients = dyn Fn() -> ClientCounts + Send + Sync;
+
+/// How far the clients of a server are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientCounts {
+    /// Open streams, and clients that poll.
+    pub clients: u64,
+    /// Those that have accepted everything that they are served.
+    pub in_sync: u64,
+    /// Those that have NACKed something that they are served.
+    pub nacked: u64,
+    /// Whether every client has accepted or NACKed what it is served.
+    pub is_settled: bool,
 }
 
 impl ServerLink {
-    pub(crate) fn new(health: Arc<Health>, cache: Cache) -> Self {
-        Self { health, cache }
+    pub(crate) fn new(
+        health: Arc<Health>,
+        cache: Cache,
+        (grpc, http): (SocketAddr, Option<SocketAddr>),
+        clients: impl Fn() -> ClientCounts + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Server {
+            health,
+            cache,
+            grpc,
+            http,
+            clients: Box::new(clients),
+        }))
     }
 
     /// Reports how the store is connected. Costs nothing if that is as before.
     pub fn report(&self, connection: Connection) {
-        if self.health.set_connection(connection) {
-            self.cache.notifier().notify();
+        if self.0.health.set_connection(connection) {
+            self.0.cache.notifier().notify();
         }
+    }
+
+    /// Returns the addresses of the server: the gRPC port, and the HTTP port if there is one.
+    #[must_use]
+    pub fn addresses(&self) -> (SocketAddr, Option<SocketAddr>) {
+        (self.0.grpc, self.0.http)
+    }
+
+    /// Returns how far the clients are. Costs as much as there are clients.
+    #[must_use]
+    pub fn clients(&self) -> ClientCounts {
+        (self.0.clients)()
+    }
+
+    /// Replaces the findings about the store's own work, beside those of its updates.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn report_findings(&self, findings: Vec<Finding>) {
+        let Server { health, cache, .. } = &*self.0;
+        Reporter::new("status key", Arc::clone(health), cache.clone()).report(findings);
+    }
+
+    /// Returns whether a part of the source is held back.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn is_held(&self) -> bool {
+        let connection = self.0.health.connection();
+        let lanes = connection.iter().flat_map(|connection| &connection.lanes);
+        lanes.into_iter().any(|lane| lane.is_held)
+    }
+
+    /// Returns a tag of all that the status shows.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn tag(&self) -> String {
+        self.0.cache.notifier().tag()
+    }
+
+    /// Waits until the tag is another one.
+    #[cfg(feature = "etcd")]
+    pub(crate) async fn changed_from(&self, tag: &str) {
+        self.0.cache.notifier().changed_from(tag).await;
     }
 }
 

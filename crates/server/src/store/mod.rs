@@ -35,6 +35,6 @@ pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;
 pub(crate) use health::{Findings, Health, Stale};
-pub use link::ServerLink;
+pub use link::{ClientCounts, ServerLink};
 pub use update::{Origin, Store, Update};
 pub use uses::{DeprecatedUses, NoticeCounts, PlacedUse};

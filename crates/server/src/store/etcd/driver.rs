@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use oxds_core::etcd::follower::{Follower, FollowerEvent};
 use prost::Message as _;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
 use super::clock::Clock;
@@ -12,6 +13,7 @@ use super::failure;
 use super::io::{Input, Io};
 use super::options::EtcdStoreOptions;
 use super::report::Report;
+use super::status_key::{Applied, StatusKey};
 use super::update::{self, Findings};
 use crate::store::link::ServerLink;
 use crate::store::update::Update;
@@ -21,6 +23,14 @@ const LARGE: usize = 1 << 20;
 /// Inputs that are handled before timers are looked at.
 const BATCH: usize = 64;
 
+/// An update for the server.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    pub(super) update: Update,
+    /// Heads of the state after the update, if that changes.
+    pub(super) heads: Option<Applied>,
+}
+
 /// The follower with everything around it.
 pub(super) struct Driver {
     /// `None` only while a thread for blocking work has it.
@@ -28,7 +38,7 @@ pub(super) struct Driver {
     io: Io,
     inputs: mpsc::Receiver<Input>,
     clock: Clock,
-    updates: mpsc::Sender<Update>,
+    updates: mpsc::Sender<Delivery>,
     link: Option<ServerLink>,
     unusable: Option<oneshot::Sender<String>>,
     report: Report,
@@ -44,14 +54,17 @@ pub(super) struct Driver {
     members: usize,
     /// Bytes of input since the last update.
     unpolled: usize,
+    /// Writer of the status key. It ends with the driver.
+    _status: JoinSet<()>,
 }
 
 impl Driver {
     pub(super) fn new(
         options: EtcdStoreOptions,
-        updates: mpsc::Sender<Update>,
+        updates: mpsc::Sender<Delivery>,
         link: Option<ServerLink>,
         unusable: Option<oneshot::Sender<String>>,
+        applied: watch::Receiver<Applied>,
     ) -> Self {
         let config = options.follower();
         let members = config.members;
@@ -66,6 +79,12 @@ impl Driver {
             None => Follower::new(config),
         };
         let (io, inputs) = Io::new(options.endpoints, options.client, options.timing.page);
+        let mut status = JoinSet::new();
+        if let Some(link) = &link {
+            let (prefix, replica) = (&options.prefix, &options.replica);
+            let key = StatusKey::new(prefix, replica, applied, link.clone(), io.client());
+            status.spawn(key.run());
+        }
         let clock = Clock::start();
         Self {
             follower: Some(Box::new(follower)),
@@ -83,6 +102,7 @@ impl Driver {
             wrong: HashSet::new(),
             members,
             unpolled: 0,
+            _status: status,
         }
     }
 
@@ -93,10 +113,10 @@ impl Driver {
             let Some(timeout) = self.turn() else { return };
             permit = permit.or_else(|| self.updates.clone().try_reserve_owned().ok());
             if permit.is_some()
-                && let Some(update) = self.next_update().await
+                && let Some(delivery) = self.next_update().await
                 && let Some(permit) = permit.take()
             {
-                permit.send(update);
+                permit.send(delivery);
                 continue;
             }
             let updates = self.updates.clone();
@@ -187,7 +207,7 @@ impl Driver {
     }
 
     /// Returns the next update; `None` until more inputs have come.
-    async fn next_update(&mut self) -> Option<Update> {
+    async fn next_update(&mut self) -> Option<Delivery> {
         loop {
             let started = TokioInstant::now();
             let event = self.next_event().await?;
@@ -199,11 +219,12 @@ impl Driver {
                 }
                 FollowerEvent::Update(change) => {
                     Report::updated(&change, took);
+                    let heads = Some(change.heads.clone());
                     let mut update = update::of(*change, &self.findings);
                     update.took = took;
                     let is_first = !std::mem::replace(&mut self.has_delivered, true);
                     update.continues_last_good = is_first && self.continues_last_good;
-                    return Some(update);
+                    return Some(Delivery { update, heads });
                 }
                 FollowerEvent::Findings { findings, more } => {
                     self.findings.replace(&findings, more);
@@ -216,7 +237,8 @@ impl Driver {
                 }
             };
             update.is_unavailable = !self.has_delivered;
-            return Some(update);
+            let heads = None;
+            return Some(Delivery { update, heads });
         }
     }
 

@@ -1,12 +1,12 @@
 //! The store: a handle to its driver.
 
 use std::future;
-
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-use super::driver::Driver;
+use super::driver::{Delivery, Driver};
 use super::options::EtcdStoreOptions;
+use super::status_key::Applied;
 use crate::store::link::ServerLink;
 use crate::store::update::{Store, Update};
 
@@ -26,8 +26,11 @@ pub struct EtcdStore {
 
 #[derive(Debug)]
 struct Running {
-    updates: mpsc::Receiver<Update>,
+    updates: mpsc::Receiver<Delivery>,
     driver: AbortHandle,
+    applied: watch::Sender<Applied>,
+    /// Heads of the update that the server applies.
+    applying: Option<Applied>,
 }
 
 /// A wait for the news that a store can never serve, and has nothing to serve meanwhile.
@@ -64,11 +67,25 @@ impl Store for EtcdStore {
     async fn next(&mut self) -> Option<Update> {
         if let Some(options) = self.options.take() {
             let (sender, updates) = mpsc::channel(1);
-            let driver = Driver::new(*options, sender, self.link.take(), self.unusable.take());
+            let applied = watch::Sender::new(Applied::new());
+            let (link, unusable) = (self.link.take(), self.unusable.take());
+            let driver = Driver::new(*options, sender, link, unusable, applied.subscribe());
             let driver = tokio::spawn(driver.run()).abort_handle();
-            self.running = Some(Running { updates, driver });
+            self.running = Some(Running {
+                updates,
+                driver,
+                applied,
+                applying: None,
+            });
         }
-        self.running.as_mut()?.updates.recv().await
+        let running = self.running.as_mut()?;
+        // The server wants the next update when it has applied the one before.
+        if let Some(heads) = running.applying.take() {
+            running.applied.send_replace(heads);
+        }
+        let delivery = running.updates.recv().await?;
+        running.applying = delivery.heads;
+        Some(delivery.update)
     }
 
     fn link(&mut self, server: ServerLink) {

@@ -8,7 +8,7 @@ use oxds_types::etcd::{
     RangeRequest, RangeResponse, WatchCreateRequest, WatchProgressRequest, WatchRequestUnion,
     WatchResponse,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::client::{ClientOptions, Endpoints, EtcdClient, EtcdError, Members};
@@ -34,7 +34,8 @@ pub(super) struct Io {
     read_limit: Duration,
     inputs: mpsc::Sender<Input>,
     connection: Option<ConnectionId>,
-    client: Option<EtcdClient>,
+    /// Client of the connection, also for the writer of the status key.
+    client: watch::Sender<Option<EtcdClient>>,
     /// Attempts to connect, and reads.
     tasks: JoinSet<()>,
     watch: Option<Watch>,
@@ -63,7 +64,7 @@ impl Io {
             read_limit,
             inputs,
             connection: None,
-            client: None,
+            client: watch::Sender::new(None),
             tasks: JoinSet::new(),
             watch: None,
         };
@@ -75,11 +76,16 @@ impl Io {
         self.members.current().to_string()
     }
 
+    /// Returns the client of the connection, while there is one.
+    pub(super) fn client(&self) -> watch::Receiver<Option<EtcdClient>> {
+        self.client.subscribe()
+    }
+
     /// Keeps the client of a connection. Returns whether the connection is the current one.
     pub(super) fn connected(&mut self, connection: ConnectionId, client: EtcdClient) -> bool {
         let is_current = self.connection == Some(connection);
         if is_current {
-            self.client = Some(client);
+            self.client.send_replace(Some(client));
         }
         is_current
     }
@@ -126,13 +132,15 @@ impl Io {
     fn disconnect(&mut self) {
         self.tasks = JoinSet::new();
         self.watch = None;
-        self.client = None;
+        self.client.send_replace(None);
         self.connection = None;
     }
 
     fn read(&mut self, id: RequestId, request: RangeRequest) {
         // Without a connection the machine does not wait for the answer.
-        let Some(client) = &self.client else { return };
+        let Some(client) = self.client.borrow().clone() else {
+            return;
+        };
         let client = client.with_timeout(self.read_limit);
         self.spawn(async move { Input::Range(id, client.range(request).await) });
     }
@@ -146,14 +154,14 @@ impl Io {
     }
 
     fn open(&mut self, stream: StreamId, create: WatchCreateRequest) {
-        let Some(client) = self.client.clone() else {
+        let Some(client) = self.client.borrow().clone() else {
             return;
         };
         let (progress, requests) = mpsc::unbounded_channel();
         let inputs = self.inputs.clone();
         let mut task = JoinSet::new();
         task.spawn(async move {
-            let error = watch(&client, stream, create, requests, &inputs).await;
+            let error = follow(&client, stream, create, requests, &inputs).await;
             let _ = inputs.send(Input::Closed(stream, error)).await;
         });
         self.watch = Some(Watch {
@@ -165,7 +173,7 @@ impl Io {
 }
 
 /// Passes the responses of a watch on, until it ends.
-async fn watch(
+async fn follow(
     client: &EtcdClient,
     stream: StreamId,
     create: WatchCreateRequest,

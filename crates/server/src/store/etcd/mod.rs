@@ -17,6 +17,7 @@
 //! | `etcd_store` | the store |
 //! | `driver`, `io` | the loop around the machine; connections, reads and watches |
 //! | `update`, `report` | events of the machine as updates, log lines and status |
+//! | `status_key` | what other replicas and commands read of this one |
 
 pub mod client;
 mod clock;
@@ -26,6 +27,7 @@ mod failure;
 mod io;
 mod options;
 mod report;
+mod status_key;
 mod update;
 pub mod writer;
 

@@ -5,13 +5,16 @@ mod following;
 mod loss;
 mod publishing;
 mod start;
+mod status_key;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::StatusCode;
+use oxds_core::etcd::ReplicaStatus;
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::{EtcdStore, EtcdStoreOptions, Prefix, Segment, Unusable};
 use oxds_server::{ResourceType, Server, State};
@@ -33,7 +36,9 @@ fn options(members: &[&ScriptedEtcd]) -> EtcdStoreOptions {
     let urls: Vec<String> = members.iter().map(|member| member.url()).collect();
     let endpoints: Endpoints = urls.join(",").parse().unwrap();
     let client = ClientOptions::new(&endpoints, None).unwrap();
-    let replica = Segment::replica("test").unwrap();
+    static REPLICAS: AtomicU64 = AtomicU64::new(1);
+    let replica = format!("replica-{}", REPLICAS.fetch_add(1, Relaxed));
+    let replica = Segment::replica(&replica).unwrap();
     let mut options = EtcdStoreOptions::new(endpoints, client, prefix(), replica);
     options.timing.probe = Duration::from_millis(100);
     options
@@ -43,6 +48,7 @@ fn options(members: &[&ScriptedEtcd]) -> EtcdStoreOptions {
 struct Replica {
     server: Running,
     unusable: Unusable,
+    id: String,
 }
 
 impl Replica {
@@ -62,9 +68,14 @@ impl Replica {
             options.last_good = state.last_good();
             builder = builder.state(state);
         }
+        let id = options.replica.to_string();
         let (store, unusable) = EtcdStore::new(options);
         let server = Running::start(builder.store(store)).await;
-        Self { server, unusable }
+        Self {
+            server,
+            unusable,
+            id,
+        }
     }
 
     /// Stops in order, so that the state is saved.
@@ -96,6 +107,26 @@ impl Replica {
 
     async fn ready(&self) -> (StatusCode, String) {
         admin::get(self.server.http, "/readyz").await
+    }
+
+    /// Waits until the status key of this replica is like this.
+    async fn reports(
+        &self,
+        etcd: &ScriptedEtcd,
+        what: &str,
+        is_so: impl Fn(&ReplicaStatus) -> bool,
+    ) -> ReplicaStatus {
+        until(what, async || {
+            let value = etcd.get(self.key().as_bytes())?.value;
+            assert!(value.len() < 1024, "{} bytes", value.len());
+            ReplicaStatus::decode(&value).filter(&is_so)
+        })
+        .await
+    }
+
+    /// Returns its status key.
+    fn key(&self) -> String {
+        format!("/oxds/default/x/{}", self.id)
     }
 
     /// Returns the names and versions of the clusters for all nodes.
@@ -173,6 +204,11 @@ async fn etcd() -> (ScriptedEtcd, ScriptedEtcd) {
 /// Key of a cluster of the lane `main`.
 fn key(name: &str) -> String {
     format!("/oxds/default/l/main/r/envoy.config.cluster.v3.Cluster/{name}")
+}
+
+/// Returns whether a replica serves this publish of the lane `main`.
+fn served(seq: u64) -> impl Fn(&ReplicaStatus) -> bool {
+    move |status| status.lanes.get("main").map(|lane| lane.seq) == Some(seq)
 }
 
 /// Returns the value of a key.
