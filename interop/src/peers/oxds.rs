@@ -83,8 +83,17 @@ impl Oxds {
     ) -> Fallible<Self> {
         let mut command = Command::new(&cx.peers.oxds);
         command.arg("serve").arg(folder.path());
-        command.args(["--grpc", &grpc.to_string(), "--http", &http.to_string()]);
         command.args(more);
+        Self::spawn(cx, command, grpc, http).await
+    }
+
+    async fn spawn(
+        cx: &Context,
+        mut command: Command,
+        grpc: SocketAddr,
+        http: SocketAddr,
+    ) -> Fallible<Self> {
+        command.args(["--grpc", &grpc.to_string(), "--http", &http.to_string()]);
         command.env("RUST_LOG", "info,oxds=debug");
         let mut process = Process::spawn("oxds", command, &cx.dir, |_| ())?;
         let grpc = process.line("grpc ", START).await?.parse()?;
@@ -94,6 +103,47 @@ impl Oxds {
             grpc,
             http,
         })
+    }
+
+    /// Serves a configuration in etcd as a replica with this id, on given addresses or on new ones, with a state on disk.
+    pub(crate) async fn serve_etcd(
+        cx: &Context,
+        urls: &str,
+        replica: &str,
+        addresses: Option<(SocketAddr, SocketAddr)>,
+    ) -> Fallible<Self> {
+        let (grpc, http) = match addresses {
+            Some(addresses) => addresses,
+            None => (cx.address()?, cx.address()?),
+        };
+        let mut command = Command::new(&cx.peers.oxds);
+        command.args(["serve", "--etcd", urls, "--replica", replica]);
+        command.arg("--state").arg(cx.dir.join(replica));
+        Self::spawn(cx, command, grpc, http).await
+    }
+
+    /// Waits until `/readyz` answers that clients are served.
+    pub(crate) async fn ready(&self, limit: Duration) -> Fallible {
+        until("a ready replica", limit, async || {
+            let text = http::get(self.http, "/readyz").await?;
+            Ok(text.starts_with(b"ok").then_some(()))
+        })
+        .await
+    }
+
+    /// Waits until the replica follows etcd and serves this publish.
+    pub(crate) async fn serves_publish(&self, seq: u64, limit: Duration) -> Fallible {
+        let what = format!("publish {seq} in /status.json");
+        until(&what, limit, async || {
+            let page = http::get(self.http, "/status.json").await?;
+            let status: Value = serde_json::from_slice(&page)?;
+            let store = &status["store"];
+            match store["connected"] == true && store["lanes"][0]["seq"] == seq {
+                true => Ok(Some(())),
+                false => Err(store.to_string().into()),
+            }
+        })
+        .await
     }
 
     /// Sends SIGKILL, as a crash of a control plane.
@@ -240,6 +290,15 @@ pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<R
     ]);
     command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
     Ok(Report(serde_json::from_slice(&output(command).await?)?))
+}
+
+/// Publishes a folder to etcd.
+pub(crate) async fn publish(cx: &Context, folder: &Folder, urls: &str) -> Fallible {
+    let mut command = Command::new(&cx.peers.oxds);
+    command.arg("publish").arg(folder.path());
+    command.args(["--etcd", urls]);
+    output(command).await?;
+    Ok(())
 }
 
 /// Output of `oxds csds` for a client in one format, and its exit code.

@@ -43,6 +43,15 @@ impl Wire {
         protocol: Protocol,
         dir: &Path,
     ) -> Fallible<Self> {
+        Self::balance(vec![upstream], protocol, dir).await
+    }
+
+    /// The same with several control planes: a connection goes to the next one in turn that accepts it.
+    pub(crate) async fn balance(
+        upstreams: Vec<SocketAddr>,
+        protocol: Protocol,
+        dir: &Path,
+    ) -> Fallible<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let record = Record {
@@ -55,7 +64,9 @@ impl Wire {
             let mut connections = JoinSet::new();
             let mut count = 0;
             while let Ok((client, _)) = listener.accept().await {
-                connections.spawn(relay(client, upstream, count, protocol, shared.clone()));
+                let mut turn = upstreams.clone();
+                turn.rotate_left(count % upstreams.len().max(1));
+                connections.spawn(relay(client, turn, count, protocol, shared.clone()));
                 count += 1;
             }
         });
@@ -127,12 +138,12 @@ impl Record {
 /// Relays one connection both ways until either side closes.
 async fn relay(
     client: TcpStream,
-    upstream: SocketAddr,
+    upstreams: Vec<SocketAddr>,
     connection: usize,
     protocol: Protocol,
     record: Record,
 ) -> Fallible {
-    let server = TcpStream::connect(upstream).await?;
+    let server = TcpStream::connect(upstreams.as_slice()).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let (from_client, to_client) = client.into_split();

@@ -4,6 +4,7 @@ mod calls;
 mod cluster;
 mod full;
 mod messages;
+mod replicas;
 mod same_answers;
 mod security;
 mod shared;
@@ -20,6 +21,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         all.extend(full::scenarios(release));
         all.extend(security::scenarios(release));
         all.extend(cluster::scenarios(release));
+        all.extend(replicas::scenarios(release));
         all.extend(same_answers::scenarios(release));
     }
     all

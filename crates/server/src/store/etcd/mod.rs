@@ -12,7 +12,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`client`] | a client of one member |
-//! | [`writer`] | the driver of a publish, and of a read of what is published |
+//! | [`writer`] | the driver of a publish, and one read of all published resources |
 //! | `options` | what is followed, and where |
 //! | `etcd_store` | the store |
 //! | `driver`, `io` | the loop around the machine; connections, reads and watches |
