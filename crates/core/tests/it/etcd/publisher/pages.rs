@@ -12,8 +12,11 @@ use super::rig::{
 };
 use crate::etcd::model::Etcd;
 
+/// Error about a page, and the change of the page that leads to it.
+type PageFault = (&'static str, fn(&mut RangeResponse));
+
 /// Changes of a page by a faulty etcd.
-const FAULTS: [(&str, fn(&mut RangeResponse)); 4] = [
+const FAULTS: [PageFault; 4] = [
     ("an empty page is not the last one", |page| {
         page.kvs.clear();
         page.more = true;
