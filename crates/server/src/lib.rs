@@ -94,7 +94,7 @@ pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
 pub use rollback::OnNack;
 #[cfg(feature = "tls")]
 pub use security::TlsFiles;
-pub use security::{Security, SecurityError};
+pub use security::{HttpSecurity, Security, SecurityError};
 pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
 pub use state::{LastGood, State, StateError, StateOptions};
 pub use store::dir::{self, DirStore};

@@ -18,6 +18,7 @@ mod files;
 mod followed_policy;
 pub(crate) mod get;
 mod grpc_rules;
+mod http_args;
 mod lifecycle;
 mod limits;
 pub(crate) mod man;

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use oxds_server::{ApiVersion, BindError, Builder, CsdsAccess, FileSink, OnNack, Server, State};
 use tracing::{info, warn};
 
+use super::http_args::HttpArgs;
 use super::lifecycle::LifecycleArgs;
 use super::limits::LimitArgs;
 use super::runtime_args::RuntimeArgs;
@@ -117,6 +118,8 @@ pub(crate) struct Args {
     lifecycle: LifecycleArgs,
     #[command(flatten)]
     security: SecurityArgs,
+    #[command(flatten)]
+    pages: HttpArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -255,6 +258,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
     let mut limits = args.limits.limits();
     limits.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
+    let pages = args.pages.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup) = (StopSignals::listen()?, signals::reload()?);
     let folder = FolderOptions {
         options,
@@ -271,6 +275,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         .csds(args.csds.into())
         .identifier(replica())
         .security(security.clone())
+        .http_security(pages)
         .limits(limits)
         .on_nack(on_nack)
         .oldest_api(args.oldest_version)

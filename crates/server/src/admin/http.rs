@@ -1,5 +1,6 @@
 //! Routes and handlers of the admin HTTP port.
 
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,55 +15,81 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service as _;
 
+use super::access;
 use super::runtime;
 use super::state::Admin;
 use super::status::{StatusPage, StatusQuery};
 use crate::discovery::{deny_without_certificate, rest_router, wait_preferred};
 use crate::hooks::middleware;
 use crate::metrics;
-use crate::server::{Bound, Peer, Ports};
+use crate::server::{Bound, Connection, Peer, Ports};
 
 /// Serves the HTTP port until a shutdown begins.
 pub(crate) async fn serve(ports: Ports, bound: Bound, admin: Arc<Admin>) {
     let router = router(admin);
-    let timeout = ports.server.limits.first_request;
     ports
         .accept(bound, |connection, socket, address| {
-            let (router, called) = (router.clone(), connection.called());
-            // This port requests no certificates, so its clients have no identity.
-            let peer = Peer::new(address, None, &connection.server);
-            let service = service_fn(move |mut request: Request<Incoming>| {
-                called.store(true, Ordering::Relaxed);
-                request.extensions_mut().insert(peer.clone());
-                router.clone().call(request)
-            });
+            let router = router.clone();
             async move {
-                let mut builder = http1::Builder::new();
-                builder
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(timeout);
-                let served = pin!(builder.serve_connection(TokioIo::new(socket), service));
-                connection
-                    .drive(served, http1::Connection::graceful_shutdown, &address)
-                    .await;
+                #[cfg(feature = "tls")]
+                if let Some(acceptor) = connection.server.http_security.acceptor() {
+                    let handshake = Box::pin(connection.handshake(acceptor, socket, address));
+                    if let Some(socket) = handshake.await {
+                        serve_connection(&connection, socket, address, router).await;
+                    }
+                    return;
+                }
+                serve_connection(&connection, socket, address, router).await;
             }
         })
+        .await;
+}
+
+/// Serves one connection to its end.
+async fn serve_connection<S>(
+    connection: &Connection,
+    socket: S,
+    address: SocketAddr,
+    router: Router,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let called = connection.called();
+    // This port requests no certificates, so its clients have no identity.
+    let peer = Peer::new(address, None, &connection.server);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        called.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(peer.clone());
+        router.clone().call(request)
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(connection.server.limits.first_request);
+    let served = pin!(builder.serve_connection(TokioIo::new(socket), service));
+    connection
+        .drive(served, http1::Connection::graceful_shutdown, &address)
         .await;
 }
 
 fn router(admin: Arc<Admin>) -> Router {
     let authenticated = from_fn_with_state(Arc::clone(&admin.context), deny_without_certificate);
     let rest = rest_router(&admin.context).route_layer(authenticated);
-    Router::new()
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
+    let admitted = from_fn_with_state(Arc::clone(&admin.context.server), access::admit);
+    let pages = Router::new()
         .route("/status.json", get(status))
         .route("/runtime", get(runtime_page))
         .route("/runtime_modify", post(modify_runtime))
         .route("/deprecations.json", get(deprecations))
+        .route_layer(admitted);
+    Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .merge(pages)
         .with_state(admin)
         .merge(rest)
 }
@@ -70,14 +97,14 @@ fn router(admin: Arc<Admin>) -> Router {
 /// Returns the routes that the gRPC port has too: tools need only one address, and a poll client can be authenticated.
 pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
     let hooks = from_fn_with_state(Arc::clone(&admin.context.server), middleware::run);
+    let permitted = from_fn_with_state(Arc::clone(&admin.context), access::permit);
     let rest = rest_router(&admin.context);
     Router::new()
-        .route("/status.json", get(status_for_clients).layer(hooks.clone()))
-        .route("/runtime", get(runtime_for_clients).layer(hooks.clone()))
-        .route(
-            "/deprecations.json",
-            get(deprecations_for_clients).layer(hooks),
-        )
+        .route("/status.json", get(status))
+        .route("/runtime", get(runtime_page))
+        .route("/deprecations.json", get(deprecations))
+        .route_layer(permitted)
+        .route_layer(hooks)
         .with_state(admin)
         .merge(rest)
 }
@@ -116,31 +143,6 @@ async fn ready(State(admin): State<Arc<Admin>>) -> (StatusCode, String) {
     }
 }
 
-/// Handles `/status.json` on the gRPC port, where it needs the permission to inspect other clients (S-78).
-async fn status_for_clients(
-    State(admin): State<Arc<Admin>>,
-    Extension(peer): Extension<Peer>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    match admin.context.may_inspect(&peer) {
-        Ok(()) => status_response(&admin, query, &headers).await,
-        Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
-    }
-}
-
-/// Handles `/runtime` on the gRPC port, where it needs the permission to inspect other clients (S-78).
-async fn runtime_for_clients(
-    State(admin): State<Arc<Admin>>,
-    Extension(peer): Extension<Peer>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    match admin.context.may_inspect(&peer) {
-        Ok(()) => runtime_response(&admin, query),
-        Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
-    }
-}
-
 async fn runtime_page(State(admin): State<Arc<Admin>>, RawQuery(query): RawQuery) -> Response {
     runtime_response(&admin, query)
 }
@@ -166,17 +168,6 @@ async fn status(
     headers: HeaderMap,
 ) -> Response {
     status_response(&admin, query, &headers).await
-}
-
-/// Handles `/deprecations.json` on the gRPC port, where it needs the permission to inspect other clients (S-78).
-async fn deprecations_for_clients(
-    State(admin): State<Arc<Admin>>,
-    Extension(peer): Extension<Peer>,
-) -> Response {
-    match admin.context.may_inspect(&peer) {
-        Ok(()) => Json(super::deprecations::of(&admin)).into_response(),
-        Err(denied) => (StatusCode::FORBIDDEN, denied.to_string()).into_response(),
-    }
 }
 
 async fn deprecations(State(admin): State<Arc<Admin>>) -> Response {

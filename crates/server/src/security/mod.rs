@@ -14,6 +14,7 @@
 
 mod authorize;
 mod error;
+mod http;
 mod identity;
 #[cfg(feature = "tls")]
 mod tls;
@@ -30,6 +31,8 @@ use tracing::{error, info};
 use authorize::Authorization;
 pub(crate) use authorize::{Denied, Grant};
 pub use error::SecurityError;
+pub(crate) use http::HttpDenied;
+pub use http::HttpSecurity;
 pub(crate) use identity::Identity;
 #[cfg(feature = "tls")]
 pub use tls::TlsFiles;
@@ -64,7 +67,7 @@ impl Security {
     /// When a file cannot be read, or has no valid certificate or key.
     #[cfg(feature = "tls")]
     pub fn tls(self, files: &TlsFiles) -> Result<Self, SecurityError> {
-        let tls = Some(tls::open(files)?);
+        let tls = Some(tls::open(files, tls::Alpn::Grpc)?);
         Ok(Self(Arc::new(SecurityState {
             tls,
             requires_certificates: files.client_ca.is_some(),

@@ -36,15 +36,29 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
+/// Protocols that a port offers by ALPN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alpn {
+    /// HTTP/2, and HTTP/1.1 for poll clients.
+    Grpc,
+    /// HTTP/1.1.
+    Http1,
+}
+
 pub(super) fn open(
     files: &TlsFiles,
+    alpn: Alpn,
 ) -> Result<Reloadable<ServerConfig, SecurityError>, SecurityError> {
     let paths = [&files.certificate, &files.key].into_iter();
     let paths = paths.chain(&files.client_ca).cloned().collect();
-    Reloadable::open(paths, config)
+    Reloadable::open(paths, move |paths, contents| config(paths, contents, alpn))
 }
 
-fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, SecurityError> {
+fn config(
+    paths: &[PathBuf],
+    contents: &Contents,
+    alpn: Alpn,
+) -> Result<ServerConfig, SecurityError> {
     // In the order of `open`.
     let ([chain_path, key_path, ca_path @ ..], [chain, key, ca @ ..]) = (paths, contents) else {
         let no_path = Path::new("");
@@ -82,7 +96,10 @@ fn config(paths: &[PathBuf], contents: &Contents) -> Result<ServerConfig, Securi
             }
             error => invalid(error),
         })?;
-    config.alpn_protocols = vec![b"h2".to_vec(), HTTP_1.to_vec()];
+    config.alpn_protocols = match alpn {
+        Alpn::Grpc => vec![b"h2".to_vec(), HTTP_1.to_vec()],
+        Alpn::Http1 => vec![HTTP_1.to_vec()],
+    };
     Ok(config)
 }
 

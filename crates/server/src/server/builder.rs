@@ -29,7 +29,7 @@ use crate::load::LoadReports;
 use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver, RollbackFile};
-use crate::security::Security;
+use crate::security::{HttpSecurity, Security};
 use crate::state::State;
 use crate::store::{Health, Reporter, Store};
 
@@ -44,6 +44,7 @@ pub struct Builder {
     limits: Limits,
     csds: CsdsAccess,
     security: Security,
+    http_security: HttpSecurity,
     hooks: Option<Arc<dyn AnyHooks>>,
     feed: Option<Box<StartFeed>>,
     /// Whether clients may have the state of the store already.
@@ -109,6 +110,13 @@ impl Builder {
     /// Sets authentication and authorization of the gRPC port. Default: every client may connect, as any node.
     pub fn security(mut self, security: Security) -> Self {
         self.security = security;
+        self
+    }
+
+    /// Sets TLS of the HTTP port, and the clients that may read its pages. Default: plain HTTP, and clients of this machine.
+    /// Every client may read `/healthz`, `/readyz` and `/metrics`.
+    pub fn http_security(mut self, security: HttpSecurity) -> Self {
+        self.http_security = security;
         self
     }
 
@@ -253,6 +261,7 @@ impl Builder {
                 csds: self.csds,
                 limits: self.limits,
                 security: self.security,
+                http_security: self.http_security,
                 hooks: self.hooks,
                 metrics,
                 clock,

@@ -94,6 +94,31 @@ impl Connection {
         Arc::clone(&self.called)
     }
 
+    /// Makes the TLS handshake. Returns `None` if it fails, if it takes too long, or if a shutdown begins.
+    #[cfg(feature = "tls")]
+    pub(crate) async fn handshake(
+        &self,
+        acceptor: tokio_rustls::TlsAcceptor,
+        socket: TcpStream,
+        address: SocketAddr,
+    ) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
+        let server = &self.server;
+        let handshake = tokio::time::timeout_at(self.deadline, acceptor.accept(socket));
+        let finished = tokio::select! {
+            finished = handshake => finished,
+            () = server.closing.cancelled() => return None,
+        };
+        match finished {
+            Ok(Ok(socket)) => return Some(socket),
+            Ok(Err(error)) => {
+                server.metrics.refused("handshake");
+                debug!(peer = %address, %error, "TLS handshake failed");
+            }
+            Err(_) => server.metrics.refused("silence"),
+        }
+        None
+    }
+
     /// Drives an HTTP connection until it ends, is drained after a shutdown, or misses the deadline of its first call.
     ///
     /// The caller pins it: a future that took the connection by value would have room for it twice.

@@ -24,8 +24,6 @@ use tokio::net::TcpStream;
 use tonic::server::NamedService;
 use tonic::service::Routes;
 use tower_service::Service as _;
-#[cfg(feature = "tls")]
-use tracing::debug;
 
 use super::connection::{Connection, Ports};
 use super::csds_access::CsdsAccess;
@@ -143,7 +141,8 @@ impl GrpcConnection {
         socket: TcpStream,
         address: SocketAddr,
     ) {
-        let Some(socket) = Box::pin(self.handshake(acceptor, socket, address)).await else {
+        let handshake = self.connection.handshake(acceptor, socket, address);
+        let Some(socket) = Box::pin(handshake).await else {
             return;
         };
         let session = socket.get_ref().1;
@@ -153,30 +152,6 @@ impl GrpcConnection {
             true => Box::pin(self.serve_http1(socket, peer)).await,
             false => Box::pin(self.serve(socket, peer)).await,
         }
-    }
-
-    #[cfg(feature = "tls")]
-    async fn handshake(
-        &self,
-        acceptor: tokio_rustls::TlsAcceptor,
-        socket: TcpStream,
-        address: SocketAddr,
-    ) -> Option<tokio_rustls::server::TlsStream<TcpStream>> {
-        let server = &self.connection.server;
-        let handshake = tokio::time::timeout_at(self.connection.deadline, acceptor.accept(socket));
-        let finished = tokio::select! {
-            finished = handshake => finished,
-            () = server.closing.cancelled() => return None,
-        };
-        match finished {
-            Ok(Ok(socket)) => return Some(socket),
-            Ok(Err(error)) => {
-                server.metrics.refused("handshake");
-                debug!(peer = %address, %error, "TLS handshake failed");
-            }
-            Err(_) => server.metrics.refused("silence"),
-        }
-        None
     }
 
     async fn serve<S>(self, socket: S, peer: Peer)

@@ -26,7 +26,7 @@ pub(crate) use budget::{Budget, Kept, OverBudget, Share};
 pub use builder::Builder;
 pub(crate) use client_log::{Admitted, ClientLine};
 pub(crate) use clock::Clock;
-pub(crate) use connection::Ports;
+pub(crate) use connection::{Connection, Ports};
 pub use csds_access::CsdsAccess;
 pub use limits::Limits;
 pub use listener::BindError;

@@ -172,8 +172,12 @@ async fn reload_security(context: Arc<Context>) {
             () = server.security.due() => {}
             () = server.closing.cancelled() => return,
         }
-        let security = server.security.clone();
-        let refreshed = tokio::task::spawn_blocking(move || security.refresh()).await;
+        let (security, http) = (server.security.clone(), server.http_security.clone());
+        let refreshed = tokio::task::spawn_blocking(move || {
+            http.refresh();
+            security.refresh()
+        })
+        .await;
         if matches!(refreshed, Ok(true)) {
             for stream in context.clients.streams.list() {
                 context.review(&stream);

@@ -14,7 +14,7 @@ use super::csds_access::CsdsAccess;
 use super::limits::Limits;
 use crate::hooks::AnyHooks;
 use crate::metrics::Metrics;
-use crate::security::Security;
+use crate::security::{HttpSecurity, Security};
 
 /// State that calls of every service and all connections share.
 ///
@@ -26,6 +26,7 @@ pub(crate) struct Shared {
     /// Clients that CSDS answers.
     pub(crate) csds: CsdsAccess,
     pub(crate) security: Security,
+    pub(crate) http_security: HttpSecurity,
     pub(crate) hooks: Option<Arc<dyn AnyHooks>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) clock: Clock,

@@ -21,7 +21,7 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> (StatusCode, String)
         .unwrap();
     tokio::spawn(connection);
     let request = Request::get(path)
-        .header("host", "test")
+        .header("host", "localhost")
         .body(Empty::<Bytes>::new())
         .unwrap();
     let response = sender.send_request(request).await.unwrap();
@@ -47,7 +47,7 @@ pub(crate) async fn status_after(
     let (mut sender, connection) = handshake.unwrap();
     tokio::spawn(connection);
     let request = Request::get("/status.json")
-        .header("host", "test")
+        .header("host", "localhost")
         .header("if-none-match", tag)
         .header("prefer", format!("wait={seconds}"))
         .body(Empty::<Bytes>::new())
