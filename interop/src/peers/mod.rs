@@ -43,6 +43,9 @@ pub(crate) struct Peers {
     pub(crate) java_libraries: PathBuf,
     pub(crate) node_client: PathBuf,
     pub(crate) node_modules: PathBuf,
+    /// Test of the status page, and the browser that it drives.
+    pub(crate) node_page: PathBuf,
+    pub(crate) chromium: PathBuf,
     /// grpc-go 1.32 and 1.36.
     pub(crate) go_v2_clients: [PathBuf; 2],
     pub(crate) buf: PathBuf,
@@ -88,6 +91,8 @@ impl Peers {
             java_classes: installed.join("java/classes"),
             java_libraries: installed.join("java/lib"),
             node_client: interop.join("peers/node/client.js"),
+            node_page: interop.join("peers/node/page.js"),
+            chromium: "/usr/bin/chromium".into(),
             node_modules: installed.join("node/node_modules"),
             go_v2_clients: ["1.32", "1.36"].map(|v| installed.join(format!("bin/client-{v}"))),
             buf: installed.join("node/node_modules/.bin/buf"),
@@ -107,6 +112,8 @@ impl Peers {
             &peers.python_server,
             &peers.python_csds,
             &peers.python_rest,
+            &peers.node_page,
+            &peers.chromium,
             &peers.go_backend,
             &peers.python_debug,
             &peers.go_client,

@@ -31,6 +31,7 @@ mod secured_client;
 mod secured_server;
 mod sessions;
 mod source;
+mod status_page;
 mod suite;
 
 pub(crate) use scenario::Scenario;
@@ -51,6 +52,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         grpc_server::scenarios(),
         rbac::scenarios(),
         admin::scenarios(),
+        status_page::scenarios(),
         csds::scenarios(),
         restart::scenarios(),
         source::scenarios(),

@@ -204,7 +204,7 @@ impl Serve {
     fn exchange(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.http).expect("connected");
         stream.set_read_timeout(Some(TIMEOUT)).expect("set");
-        let headers = "\r\nhost: test\r\nconnection: close\r\n";
+        let headers = "\r\nhost: localhost\r\nconnection: close\r\n";
         let request = request.replacen("\r\n", headers, 1);
         stream.write_all(request.as_bytes()).expect("sent");
         let mut response = String::new();

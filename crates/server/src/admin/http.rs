@@ -19,10 +19,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service as _;
 
 use super::access;
+use super::long_poll;
+#[cfg(feature = "page")]
+use super::page;
 use super::runtime;
 use super::state::Admin;
 use super::status::{StatusPage, StatusQuery};
-use crate::discovery::{deny_without_certificate, rest_router, wait_preferred};
+use crate::discovery::{deny_without_certificate, rest_router};
 use crate::hooks::middleware;
 use crate::metrics;
 use crate::server::{Bound, Connection, Peer, Ports};
@@ -79,7 +82,10 @@ fn router(admin: Arc<Admin>) -> Router {
     let authenticated = from_fn_with_state(Arc::clone(&admin.context), deny_without_certificate);
     let rest = rest_router(&admin.context).route_layer(authenticated);
     let admitted = from_fn_with_state(Arc::clone(&admin.context.server), access::admit);
-    let pages = Router::new()
+    let pages = Router::new();
+    #[cfg(feature = "page")]
+    let pages = pages.merge(page::routes());
+    let pages = pages
         .route("/status.json", get(status))
         .route("/runtime", get(runtime_page))
         .route("/runtime_modify", post(modify_runtime))
@@ -181,20 +187,10 @@ async fn status_response(admin: &Admin, query: Option<String>, headers: &HeaderM
         Ok(query) => query,
         Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
     };
-    let server = &admin.context.server;
-    let notifier = admin.context.cache.notifier();
-    let quoted = |tag: &str| format!("\"{tag}\"");
-    let (tag, known) = (notifier.tag(), headers.get(header::IF_NONE_MATCH));
-    if known.is_some_and(|known| *known == *quoted(&tag)) {
-        let limit = server.limits.poll_hold_max;
-        let wait = wait_preferred(headers).unwrap_or_default().min(limit);
-        tokio::select! {
-            () = notifier.changed_from(&tag) => {}
-            () = tokio::time::sleep(wait) => return StatusCode::NOT_MODIFIED.into_response(),
-            () = server.closing.cancelled() => {}
-        }
+    if !long_poll::wait(&admin.context, headers).await {
+        return StatusCode::NOT_MODIFIED.into_response();
     }
     // Before the status is read: a change in the meantime must lead to another tag.
-    let tag = quoted(&notifier.tag());
+    let tag = long_poll::quoted(&admin.context.cache.notifier().tag());
     ([(header::ETAG, tag)], Json(StatusPage::of(admin, &query))).into_response()
 }

@@ -2,6 +2,7 @@
 //!
 //! | path | content |
 //! |---|---|
+//! | `/`, `/clients`, `/resources`, `/graph` | the status page, with the feature `page` |
 //! | `/metrics` | counters, for Prometheus |
 //! | `/healthz` | 200 while the process responds |
 //! | `/readyz` | 200 from the first load until a shutdown begins, else 503 |
@@ -18,9 +19,14 @@
 mod access;
 mod deprecations;
 mod http;
+mod long_poll;
+#[cfg(feature = "page")]
+mod page;
 mod runtime;
 mod state;
 mod status;
 
 pub(crate) use http::{beside_grpc, serve};
+#[cfg(feature = "page")]
+pub(crate) use page::fleet::FleetCache;
 pub(crate) use state::Admin;

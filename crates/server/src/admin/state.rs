@@ -15,4 +15,7 @@ pub(crate) struct Admin {
     pub(crate) health: Arc<Health>,
     pub(crate) load_reports: LoadReports,
     pub(crate) registry: Registry,
+    /// The clients, for the status page.
+    #[cfg(feature = "page")]
+    pub(crate) fleet: super::page::fleet::FleetCache,
 }

@@ -278,6 +278,16 @@ impl Cache {
             .cloned()
     }
 
+    /// Returns the resources of a group, by type and name.
+    #[cfg(feature = "page")]
+    pub(crate) fn resources_of_group(&self, group: &str) -> Vec<Arc<Resource>> {
+        let members: Membership = [Arc::from(group)].into();
+        let mut resources = self.grouped().groups.overlay(&members).upserts;
+        let key = |one: &Arc<Resource>| (one.resource_type().clone(), Arc::clone(one.name()));
+        resources.sort_by_key(key);
+        resources
+    }
+
     /// Returns all groups, each with its number of resources.
     pub(crate) fn groups(&self) -> Vec<(Arc<str>, usize)> {
         let grouped = self.grouped();

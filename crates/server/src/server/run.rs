@@ -128,6 +128,8 @@ impl Server {
             context: Arc::clone(&context),
             health: self.health,
             load_reports: self.load_reports.clone(),
+            #[cfg(feature = "page")]
+            fleet: admin::FleetCache::default(),
         });
         let ports = Ports {
             server: Arc::clone(&context.server),

@@ -26,6 +26,8 @@ mod make_before_break;
 mod memory;
 mod metrics;
 mod on_nack;
+#[cfg(feature = "page")]
+mod page;
 mod per_type;
 mod polling;
 mod polling_faults;

@@ -21,60 +21,62 @@ use crate::not_representable::{self, NotRepresentableResource};
 use crate::state::StateStatus;
 use crate::store::{Finding, Health};
 use connection::ConnectionStatus;
-use node::{NodeStatus, seconds};
-use query::Position;
-pub(super) use query::StatusQuery;
+#[cfg(feature = "page")]
+pub(super) use node::NodeKind;
+pub(super) use node::NodeStatus;
+use node::seconds;
+pub(super) use query::{Position, StatusQuery};
 
 /// The content of the page.
 #[derive(Serialize)]
-pub(super) struct StatusPage {
-    server: ServerStatus,
-    snapshot: SnapshotStatus,
-    groups: Vec<GroupStatus>,
-    store: StoreStatus,
-    runtime: RuntimeStatus,
-    rollbacks: Vec<RollbackStatus>,
-    nodes: Vec<NodeStatus>,
-    loads: Vec<ClusterLoad>,
-    page: PageStatus,
+pub(in crate::admin) struct StatusPage {
+    pub(in crate::admin) server: ServerStatus,
+    pub(in crate::admin) snapshot: SnapshotStatus,
+    pub(in crate::admin) groups: Vec<GroupStatus>,
+    pub(in crate::admin) store: StoreStatus,
+    pub(in crate::admin) runtime: RuntimeStatus,
+    pub(in crate::admin) rollbacks: Vec<RollbackStatus>,
+    pub(in crate::admin) nodes: Vec<NodeStatus>,
+    pub(in crate::admin) loads: Vec<ClusterLoad>,
+    pub(in crate::admin) page: PageStatus,
 }
 
 /// The place of this page in the lists of clients and loads.
 #[derive(Serialize)]
-struct PageStatus {
-    clients: usize,
-    loads: usize,
-    next: Option<String>,
+pub(in crate::admin) struct PageStatus {
+    pub(in crate::admin) clients: usize,
+    pub(in crate::admin) loads: usize,
+    pub(in crate::admin) next: Option<String>,
 }
 
 #[derive(Serialize)]
-struct ServerStatus {
-    version: &'static str,
-    identifier: Option<String>,
-    uptime_seconds: f64,
+pub(in crate::admin) struct ServerStatus {
+    pub(in crate::admin) version: &'static str,
+    pub(in crate::admin) identifier: Option<String>,
+    pub(in crate::admin) uptime_seconds: f64,
 }
 
 #[derive(Serialize)]
-struct SnapshotStatus {
-    loaded: bool,
-    revision: u64,
-    kinds: Vec<SnapshotKind>,
+pub(in crate::admin) struct SnapshotStatus {
+    pub(in crate::admin) loaded: bool,
+    pub(in crate::admin) revision: u64,
+    pub(in crate::admin) kinds: Vec<SnapshotKind>,
 }
 
 #[derive(Serialize)]
-struct SnapshotKind {
-    kind: String,
-    type_url: String,
-    version: String,
-    resources: usize,
-    withheld: Vec<WithheldResource>,
+pub(in crate::admin) struct SnapshotKind {
+    pub(in crate::admin) kind: String,
+    pub(in crate::admin) type_url: String,
+    pub(in crate::admin) version: String,
+    pub(in crate::admin) resources: usize,
+    pub(in crate::admin) withheld: Vec<WithheldResource>,
 }
 
 /// A resource that v2 clients do not get, because v2 cannot express it.
 #[derive(Serialize)]
-struct WithheldResource {
-    name: String,
-    reasons: Vec<String>,
+pub(in crate::admin) struct WithheldResource {
+    pub(in crate::admin) name: String,
+    pub(in crate::admin) reasons: Vec<String>,
 }
 
 impl From<&NotRepresentableResource> for WithheldResource {
@@ -88,91 +90,91 @@ impl From<&NotRepresentableResource> for WithheldResource {
 
 /// A withheld resource of a group.
 #[derive(Serialize)]
-struct WithheldOfGroup {
-    kind: String,
+pub(in crate::admin) struct WithheldOfGroup {
+    pub(in crate::admin) kind: String,
     #[serde(flatten)]
-    resource: WithheldResource,
+    pub(in crate::admin) resource: WithheldResource,
 }
 
 #[derive(Serialize)]
-struct GroupStatus {
-    name: String,
-    resources: usize,
-    withheld: Vec<WithheldOfGroup>,
+pub(in crate::admin) struct GroupStatus {
+    pub(in crate::admin) name: String,
+    pub(in crate::admin) resources: usize,
+    pub(in crate::admin) withheld: Vec<WithheldOfGroup>,
 }
 
 #[derive(Serialize)]
-struct StoreStatus {
-    updates: u64,
-    ended: bool,
-    load_seconds: f64,
+pub(in crate::admin) struct StoreStatus {
+    pub(in crate::admin) updates: u64,
+    pub(in crate::admin) ended: bool,
+    pub(in crate::admin) load_seconds: f64,
     #[serde(flatten)]
-    connection: Option<ConnectionStatus>,
-    stale: Option<StaleStatus>,
-    state: Option<StateOnDisk>,
-    findings: Vec<StoreFinding>,
-    more_findings: FindingCountsStatus,
+    pub(in crate::admin) connection: Option<ConnectionStatus>,
+    pub(in crate::admin) stale: Option<StaleStatus>,
+    pub(in crate::admin) state: Option<StateOnDisk>,
+    pub(in crate::admin) findings: Vec<StoreFinding>,
+    pub(in crate::admin) more_findings: FindingCountsStatus,
 }
 
 /// The state of an earlier process, while that is served.
 #[derive(Serialize)]
-struct StaleStatus {
-    age_seconds: f64,
+pub(in crate::admin) struct StaleStatus {
+    pub(in crate::admin) age_seconds: f64,
 }
 
 /// The state on disk.
 #[derive(Serialize)]
-struct StateOnDisk {
-    file: String,
-    keeps_secrets: bool,
-    saves: u64,
-    saved_seconds_ago: Option<f64>,
-    unsaved_seconds: Option<f64>,
-    error: Option<String>,
+pub(in crate::admin) struct StateOnDisk {
+    pub(in crate::admin) file: String,
+    pub(in crate::admin) keeps_secrets: bool,
+    pub(in crate::admin) saves: u64,
+    pub(in crate::admin) saved_seconds_ago: Option<f64>,
+    pub(in crate::admin) unsaved_seconds: Option<f64>,
+    pub(in crate::admin) error: Option<String>,
 }
 
 /// The findings that are only counted.
 #[derive(Serialize)]
-struct FindingCountsStatus {
-    errors: usize,
-    warnings: usize,
+pub(in crate::admin) struct FindingCountsStatus {
+    pub(in crate::admin) errors: usize,
+    pub(in crate::admin) warnings: usize,
 }
 
 #[derive(Serialize)]
-struct StoreFinding {
-    severity: &'static str,
-    file: String,
-    line: Option<u32>,
-    column: Option<u32>,
-    resource: Option<String>,
-    path: String,
-    rule: &'static str,
-    element: Option<String>,
-    message: String,
+pub(in crate::admin) struct StoreFinding {
+    pub(in crate::admin) severity: &'static str,
+    pub(in crate::admin) file: String,
+    pub(in crate::admin) line: Option<u32>,
+    pub(in crate::admin) column: Option<u32>,
+    pub(in crate::admin) resource: Option<String>,
+    pub(in crate::admin) path: String,
+    pub(in crate::admin) rule: &'static str,
+    pub(in crate::admin) element: Option<String>,
+    pub(in crate::admin) message: String,
 }
 
 #[derive(Serialize)]
-struct RollbackStatus {
-    kind: String,
-    name: String,
-    group: Option<String>,
-    version: String,
-    returned_to: String,
-    refused_by: Vec<String>,
-    reason: String,
+pub(in crate::admin) struct RollbackStatus {
+    pub(in crate::admin) kind: String,
+    pub(in crate::admin) name: String,
+    pub(in crate::admin) group: Option<String>,
+    pub(in crate::admin) version: String,
+    pub(in crate::admin) returned_to: String,
+    pub(in crate::admin) refused_by: Vec<String>,
+    pub(in crate::admin) reason: String,
     /// The resource whose NACK caused the rollback: this one, or one that was changed together with it.
-    nacked: NackedStatus,
-    seconds_ago: f64,
+    pub(in crate::admin) nacked: NackedStatus,
+    pub(in crate::admin) seconds_ago: f64,
 }
 
 #[derive(Serialize)]
-struct NackedStatus {
-    kind: String,
-    name: String,
+pub(in crate::admin) struct NackedStatus {
+    pub(in crate::admin) kind: String,
+    pub(in crate::admin) name: String,
 }
 
 impl StatusPage {
-    pub(super) fn of(admin: &Admin, query: &StatusQuery) -> Self {
+    pub(in crate::admin) fn of(admin: &Admin, query: &StatusQuery) -> Self {
         let context = &admin.context;
         let now = context.server.clock.now();
         let snapshot = context.cache.snapshot();
@@ -187,12 +189,7 @@ impl StatusPage {
             groups: groups(&context.cache, &withheld),
             store: StoreStatus::of(&admin.health),
             runtime: RuntimeStatus::of(&context.server.runtime),
-            rollbacks: context
-                .rollback
-                .rolled_back()
-                .iter()
-                .map(|rolled_back| rollback(rolled_back, now))
-                .collect(),
+            rollbacks: rollbacks(context),
             nodes: lists.nodes,
             loads: lists.loads,
             page: PageStatus {
@@ -206,14 +203,14 @@ impl StatusPage {
 }
 
 /// Bytes of the clients of a page. A client with many NACKs has megabytes of reasons.
-const MAX_PAGE: usize = 8 << 20;
+const MAX_PAGE: usize = 768 << 10;
 
 /// The clients and loads of a page.
 struct Lists {
-    nodes: Vec<NodeStatus>,
-    loads: Vec<ClusterLoad>,
+    pub(in crate::admin) nodes: Vec<NodeStatus>,
+    pub(in crate::admin) loads: Vec<ClusterLoad>,
     /// Position of the next page; `None` at the end.
-    next: Option<Position>,
+    pub(in crate::admin) next: Option<Position>,
 }
 
 impl Lists {
@@ -265,6 +262,14 @@ impl Lists {
     }
 }
 
+/// Returns the changes that are rolled back at present.
+pub(super) fn rollbacks(context: &Context) -> Vec<RollbackStatus> {
+    let now = context.server.clock.now();
+    let rolled_back = context.rollback.rolled_back();
+    let all = rolled_back.iter();
+    all.map(|rolled_back| rollback(rolled_back, now)).collect()
+}
+
 fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStatus> {
     let of_group = |name: &Arc<str>| {
         let withheld = withheld.iter();
@@ -285,7 +290,7 @@ fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStat
 }
 
 impl SnapshotStatus {
-    fn of(snapshot: &Snapshot, withheld: &[NotRepresentableResource]) -> Self {
+    pub(in crate::admin) fn of(snapshot: &Snapshot, withheld: &[NotRepresentableResource]) -> Self {
         let of_type = |kind: &ResourceType| {
             let withheld = withheld.iter();
             let withheld = withheld.filter(|u| u.group.is_none() && u.resource_type == *kind);
@@ -307,7 +312,7 @@ impl SnapshotStatus {
 }
 
 impl StoreStatus {
-    fn of(health: &Health) -> Self {
+    pub(in crate::admin) fn of(health: &Health) -> Self {
         let findings = health.findings();
         Self {
             updates: health.updates(),

@@ -15,40 +15,40 @@ use crate::cache::Cache;
 use crate::discovery::Client;
 
 #[derive(Serialize)]
-pub(super) struct NodeStatus {
-    id: String,
-    cluster: String,
-    user_agent: String,
-    peer: Option<SocketAddr>,
-    protocol: &'static str,
-    connected_seconds: f64,
-    in_sync: bool,
-    groups: Vec<String>,
+pub(in crate::admin) struct NodeStatus {
+    pub(in crate::admin) id: String,
+    pub(in crate::admin) cluster: String,
+    pub(in crate::admin) user_agent: String,
+    pub(in crate::admin) peer: Option<SocketAddr>,
+    pub(in crate::admin) protocol: &'static str,
+    pub(in crate::admin) connected_seconds: f64,
+    pub(in crate::admin) in_sync: bool,
+    pub(in crate::admin) groups: Vec<String>,
     /// The first ones, unknown ones included (V-53).
-    client_features: Vec<String>,
-    kinds: Vec<NodeKind>,
+    pub(in crate::admin) client_features: Vec<String>,
+    pub(in crate::admin) kinds: Vec<NodeKind>,
 }
 
 #[derive(Serialize)]
-struct NodeKind {
-    kind: String,
-    state: &'static str,
-    since_seconds: Option<f64>,
+pub(in crate::admin) struct NodeKind {
+    pub(in crate::admin) kind: String,
+    pub(in crate::admin) state: &'static str,
+    pub(in crate::admin) since_seconds: Option<f64>,
     /// The API version of the client's requests.
-    api: &'static str,
-    wildcard: bool,
-    names: usize,
-    sent: Option<String>,
-    acknowledged: Option<String>,
-    waiting_seconds: Option<f64>,
-    held: usize,
-    held_back: Vec<HeldStatus>,
-    acks: u64,
-    nacks: u64,
-    nack: Option<NackStatus>,
-    rejected: Vec<RejectedResource>,
-    isolating: Option<IsolatingStatus>,
-    rejected_total: usize,
+    pub(in crate::admin) api: &'static str,
+    pub(in crate::admin) wildcard: bool,
+    pub(in crate::admin) names: usize,
+    pub(in crate::admin) sent: Option<String>,
+    pub(in crate::admin) acknowledged: Option<String>,
+    pub(in crate::admin) waiting_seconds: Option<f64>,
+    pub(in crate::admin) held: usize,
+    pub(in crate::admin) held_back: Vec<HeldStatus>,
+    pub(in crate::admin) acks: u64,
+    pub(in crate::admin) nacks: u64,
+    pub(in crate::admin) nack: Option<NackStatus>,
+    pub(in crate::admin) rejected: Vec<RejectedResource>,
+    pub(in crate::admin) isolating: Option<IsolatingStatus>,
+    pub(in crate::admin) rejected_total: usize,
 }
 
 /// Client features of a node that a page has. The current clients have at most five.
@@ -58,48 +58,48 @@ const MAX_REJECTED: usize = 100;
 
 /// A change that is not sent to the client yet (make-before-break).
 #[derive(Serialize)]
-struct HeldStatus {
-    change: &'static str,
-    name: Option<String>,
-    waits_for: Option<WaitsForStatus>,
-    seconds: f64,
+pub(in crate::admin) struct HeldStatus {
+    pub(in crate::admin) change: &'static str,
+    pub(in crate::admin) name: Option<String>,
+    pub(in crate::admin) waits_for: Option<WaitsForStatus>,
+    pub(in crate::admin) seconds: f64,
 }
 
 #[derive(Serialize)]
-struct WaitsForStatus {
-    kind: String,
-    name: Option<String>,
+pub(in crate::admin) struct WaitsForStatus {
+    pub(in crate::admin) kind: String,
+    pub(in crate::admin) name: Option<String>,
     /// Present if the resource is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
-    missing: Option<bool>,
+    pub(in crate::admin) missing: Option<bool>,
 }
 
 #[derive(Serialize)]
-struct NackStatus {
-    version: String,
-    reason: String,
-    seconds_ago: f64,
+pub(in crate::admin) struct NackStatus {
+    pub(in crate::admin) version: String,
+    pub(in crate::admin) reason: String,
+    pub(in crate::admin) seconds_ago: f64,
 }
 
 /// Suspects of a NACK that names no resource.
 #[derive(Serialize)]
-struct IsolatingStatus {
-    suspects: usize,
-    rounds: u32,
-    names: Vec<String>,
+pub(in crate::admin) struct IsolatingStatus {
+    pub(in crate::admin) suspects: usize,
+    pub(in crate::admin) rounds: u32,
+    pub(in crate::admin) names: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct RejectedResource {
-    name: String,
-    version: String,
-    removal: bool,
-    reason: String,
-    seconds_ago: f64,
+pub(in crate::admin) struct RejectedResource {
+    pub(in crate::admin) name: String,
+    pub(in crate::admin) version: String,
+    pub(in crate::admin) removal: bool,
+    pub(in crate::admin) reason: String,
+    pub(in crate::admin) seconds_ago: f64,
 }
 
 impl NodeStatus {
-    pub(super) fn of(
+    pub(in crate::admin) fn of(
         client: &Client<'_>,
         snapshot: &Snapshot,
         cache: &Cache,

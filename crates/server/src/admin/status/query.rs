@@ -41,7 +41,7 @@ pub(in crate::admin) struct StatusQuery {
 
 /// A position in the list of clients, or in the list of loads after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Position {
+pub(in crate::admin) enum Position {
     Client(ClientCursor),
     /// After this load; before the first one without.
     Load(Option<LoadKey>),
@@ -115,7 +115,7 @@ fn clipped(text: &str) -> String {
 }
 
 impl Position {
-    fn parse(text: &str) -> Option<Self> {
+    pub(in crate::admin) fn parse(text: &str) -> Option<Self> {
         let (of, rest) = text.split_once(':').unwrap_or((text, ""));
         Some(match of {
             "stream" => Self::Client(ClientCursor::Stream(rest.parse().ok()?)),

@@ -72,6 +72,32 @@ impl Clients {
         });
         seen.map(|(id, kind)| ClientCursor::Poll(id, kind))
     }
+
+    /// Calls `see` for the client at this position, if it is still there.
+    #[cfg(feature = "page")]
+    pub(crate) fn see_at(
+        &self,
+        cache: &Cache,
+        at: &ClientCursor,
+        see: &mut impl FnMut(&Client<'_>, &Snapshot),
+    ) {
+        match at {
+            ClientCursor::Start => {}
+            ClientCursor::Stream(id) => {
+                let found = self.streams.after(id.checked_sub(1), 1).pop();
+                if let Some((_, open)) = found.filter(|(found, _)| found == id) {
+                    see_stream(cache, &open, see);
+                }
+            }
+            ClientCursor::Poll(id, kind) => {
+                let now = self.clock.now();
+                let key = (id.clone(), *kind);
+                self.polls.see(cache, now, &key, |kind, polls, snapshot| {
+                    see_polls(kind, polls, snapshot, see);
+                });
+            }
+        }
+    }
 }
 
 /// A position in the list of all clients.

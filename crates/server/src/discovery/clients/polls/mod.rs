@@ -224,12 +224,38 @@ impl PollClients {
         let (key, client) = (key.clone(), Arc::clone(client));
         // A client is locked while it is answered, and the registry must not wait for that.
         drop(entries);
-        let mut client = lock(&client);
+        self.see_client(cache, now, key.1, &client, see);
+        Some(key)
+    }
+
+    /// Calls `see` for the client with this key, if it is still there.
+    #[cfg(feature = "page")]
+    pub(super) fn see(
+        &self,
+        cache: &Cache,
+        now: Instant,
+        key: &(String, PollKind),
+        see: impl FnOnce(PollKind, &PollClient, &Snapshot),
+    ) {
+        let client = lock(&self.clients).clients.get(key).map(Arc::clone);
+        if let Some(client) = client {
+            self.see_client(cache, now, key.1, &client, see);
+        }
+    }
+
+    fn see_client(
+        &self,
+        cache: &Cache,
+        now: Instant,
+        kind: PollKind,
+        client: &Mutex<PollClient>,
+        see: impl FnOnce(PollKind, &PollClient, &Snapshot),
+    ) {
+        let mut client = lock(client);
         let view = cache.view(&client.node);
         client.follow(&view, &self.config, now);
         client.end_subscriptions(now);
-        see(key.1, &client, &view.snapshot());
-        Some(key)
+        see(kind, &client, &view.snapshot());
     }
 
     /// Returns the clients that poll, by node id and kind.

@@ -1,0 +1,57 @@
+//! The graph of a listener: its routes, clusters, localities and endpoints, as a picture and as a list of links.
+
+mod draw;
+mod model;
+
+use maud::html;
+use oxds_types::ResourceType;
+
+use super::layout::{Section, View};
+use super::parts::{count, shown};
+use super::url::{Query, url};
+use crate::admin::state::Admin;
+use model::Graph;
+
+/// Listeners that are offered.
+const LISTED: usize = 100;
+
+/// Returns the graph of the listener that a query names, or of the first one.
+pub(super) fn view(admin: &Admin, query: &Query) -> View {
+    let snapshot = admin.context.cache.snapshot();
+    let listeners = snapshot.of_type(&ResourceType::LISTENER).collection();
+    let text = query.get("q").to_lowercase();
+    let matching = listeners
+        .iter()
+        .filter(|one| one.name().to_lowercase().contains(&text));
+    let offered: Vec<_> = matching.take(LISTED).collect();
+    let wanted = match query.get("listener") {
+        "" => offered.first().map_or("", |listener| listener.name()),
+        name => name,
+    };
+    let listener = listeners.get(wanted);
+    let (loads, _) = admin.load_reports.after(None, model::MAX_LOADS, |_| true);
+    let graph = listener.map(|listener| Graph::of(&snapshot, listener, &loads));
+    let content = html! {
+        h1 { "Graph " @if !wanted.is_empty() { span.soft { (shown(wanted)) } } }
+        @if listeners.len() > 1 {
+            form role="search" {
+                label.wide { "Listener" input type="search" name="q" value=(query.get("q")); }
+                button { "Find" }
+            }
+            ul.tabs { @for one in &offered {
+                @let here = (**one.name() == *wanted).then_some("true");
+                li { a href=(url("/graph", &[("q", query.get("q")), ("listener", one.name())])) aria-current=[here] { (shown(one.name())) } }
+            } }
+            @if offered.len() == LISTED { p.soft { "The first " (LISTED) " of " (count(listeners.len(), "listener")) "." } }
+        }
+        @match &graph {
+            None => p.none { "No such listener is served." },
+            Some(graph) => (draw::draw(graph)),
+        }
+    };
+    View {
+        section: Section::Graph,
+        title: "Graph".to_owned(),
+        content,
+    }
+}

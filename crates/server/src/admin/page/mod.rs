@@ -1,0 +1,104 @@
+//! The status page: views of the server for people, as HTML that is complete without a script.
+//!
+//! ```text
+//!   request ──▶ long poll: wait until the tag differs ──▶ fleet (shared, ≤ 1/s) ──▶ view ──▶ frame ──▶ one response
+//! ```
+//! Everything that a view shows may come from a hostile client or file: the template escapes it, `parts::shown` bounds it, and the
+//! policy of the page runs no script but its own.
+
+mod client;
+mod clients;
+pub(super) mod fleet;
+mod graph;
+mod layout;
+mod overview;
+mod parts;
+mod redact;
+mod resource;
+mod resources;
+mod url;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+
+use super::long_poll;
+use super::state::Admin;
+use layout::{Head, View, missing};
+use url::Query;
+
+/// Returns the routes of the views.
+pub(super) fn routes() -> Router<Arc<Admin>> {
+    let paths = [
+        "/",
+        "/clients",
+        "/client",
+        "/resources",
+        "/resource",
+        "/graph",
+    ];
+    let add = |router: Router<Arc<Admin>>, path| router.route(path, get(page));
+    paths.into_iter().fold(Router::new(), add)
+}
+
+async fn page(
+    State(admin): State<Arc<Admin>>,
+    uri: Uri,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    if !long_poll::wait(&admin.context, &headers).await {
+        return StatusCode::NOT_MODIFIED.into_response();
+    }
+    let fleet = admin.fleet.get(&admin.context).await;
+    let query = Query::parse(query.as_deref().unwrap_or_default());
+    let now = admin.context.server.clock.now();
+    let found = match uri.path() {
+        "/clients" => Some(clients::view(&fleet, &query, now)),
+        "/client" => client::view(&admin, &query),
+        "/resources" => Some(resources::view(&admin, &query)),
+        "/resource" => resource::view(&admin, &query).await,
+        "/graph" => Some(graph::view(&admin, &query)),
+        _ => Some(overview::view(&admin, &fleet)),
+    };
+    let (status, view): (StatusCode, View) = match found {
+        Some(view) => (StatusCode::OK, view),
+        None => missing(
+            "Not found",
+            "It does not exist any more, or has disconnected.",
+        ),
+    };
+    let head = Head {
+        identifier: admin.context.config.identifier.clone().unwrap_or_default(),
+        notice: notice(&admin),
+        errors: admin.health.counts().errors,
+        nacking: fleet.nacked,
+    };
+    // The fleet may be a second old: with its tag, the next poll returns at once.
+    let tag = long_poll::quoted(&fleet.tag);
+    let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""));
+    let mut response = layout::page(&head, &view, tag);
+    *response.status_mut() = status;
+    response
+}
+
+/// Returns what an operator must know on every view.
+fn notice(admin: &Admin) -> String {
+    let context = &admin.context;
+    if context.server.closing.is_cancelled() {
+        "The server is shutting down.".to_owned()
+    } else if let Some(stale) = admin.health.stale() {
+        let age = parts::ago(stale.age());
+        format!("The store is not available: the last good state is served, saved {age} ago.")
+    } else if !context.cache.snapshot().is_loaded() {
+        "No configuration is loaded yet: clients wait.".to_owned()
+    } else if admin.health.has_ended() {
+        "The store has ended: its last state stays served.".to_owned()
+    } else {
+        String::new()
+    }
+}

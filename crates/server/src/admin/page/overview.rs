@@ -1,0 +1,152 @@
+//! The overview: what is served, how far the clients are, and what is wrong.
+
+use maud::{Markup, html};
+use oxds_core::session::Progress;
+
+use super::clients::{address, name};
+use super::fleet::Fleet;
+use super::layout::{Section, View};
+use super::parts::{age, count, place, resource_link, shown};
+use super::url::url;
+use crate::admin::state::Admin;
+use crate::admin::status::{RollbackStatus, SnapshotStatus, StoreStatus, rollbacks};
+use crate::not_representable;
+
+/// Entries of each list; other views have all of them.
+const LISTED: usize = 20;
+
+/// Returns the overview.
+pub(super) fn view(admin: &Admin, fleet: &Fleet) -> View {
+    let context = &admin.context;
+    let withheld = not_representable::all(&context.cache);
+    let snapshot = SnapshotStatus::of(&context.cache.snapshot(), &withheld);
+    let store = StoreStatus::of(&admin.health);
+    let rolled_back = rollbacks(context);
+    let errors = admin.health.counts().errors;
+    let resources: usize = snapshot.kinds.iter().map(|kind| kind.resources).sum();
+    let content = html! {
+        h1 { "Overview" }
+        ul.tiles {
+            (tile("/clients?state=synced", fleet.synced, "clients in sync", "ok"))
+            (tile("/clients?state=pending", fleet.pending, "clients pending", "wait"))
+            (tile("/clients?state=nacked", fleet.nacked, "clients NACKing", "bad"))
+            (tile("#errors", errors, "store errors", "bad"))
+            (tile("#held", fleet.held, "held back", "wait"))
+            (tile("#rollbacks", rolled_back.len(), "rollbacks", "wait"))
+            (tile("/resources", resources, "resources", ""))
+        }
+        (nacks(fleet))
+        (findings(&store))
+        (held(fleet))
+        (rolled(&rolled_back))
+        (served(&snapshot))
+    };
+    View {
+        section: Section::Overview,
+        title: "Overview".to_owned(),
+        content,
+    }
+}
+
+fn tile(href: &str, number: usize, text: &str, class: &str) -> Markup {
+    let class = if number > 0 { class } else { "" };
+    html! { li.(class) { a href=(href) { b { (number) } span { (text) } } } }
+}
+
+fn served(snapshot: &SnapshotStatus) -> Markup {
+    html! {
+        h2 { "Served" }
+        @if !snapshot.loaded { p.none { "No configuration is loaded yet: clients wait." } }
+        @else if snapshot.kinds.is_empty() { p.none { "An empty configuration is served." } }
+        @else { div.scroll { table {
+            caption { "Resource types that are served" }
+            thead { tr { th scope="col" { "Type" } th scope="col" { "Message" } th.num scope="col" { "Resources" }
+                th scope="col" { "Version" } th scope="col" { "Not in v2" } } }
+            tbody { @for kind in &snapshot.kinds { tr {
+                th scope="row" { a href=(url("/resources", &[("type", &kind.kind)])) { (kind.kind) } }
+                td.text { span.soft { (kind.type_url.trim_start_matches("type.googleapis.com/")) } }
+                td.num { (kind.resources) }
+                td { code { (kind.version) } }
+                td { @if !kind.withheld.is_empty() { (kind.withheld.len()) " withheld" } }
+            } } }
+        } } }
+    }
+}
+
+fn findings(store: &StoreStatus) -> Markup {
+    html! {
+        h2 #errors { "Store" span.more { " · " (count(store.updates as usize, "update")) ", latest took "
+            (format!("{:.0}", store.load_seconds * 1000.0)) " ms" } }
+        @if store.findings.is_empty() { p.none { "No errors and no warnings." } }
+        @else { div.scroll { table {
+            caption { "Errors and warnings of the store" }
+            thead { tr { th scope="col" { "Severity" } th scope="col" { "Place" } th scope="col" { "Resource" } th scope="col" { "Message" } } }
+            tbody { @for finding in store.findings.iter().take(LISTED * 5) {
+                @let class = if finding.severity == "error" { "bad" } else { "wait" };
+                tr {
+                    td { span.badge.(class) { (finding.severity) } }
+                    td.text { (place(&finding.file, finding.line, finding.column)) }
+                    td { @if let Some(name) = &finding.resource { (shown(name)) } }
+                    td.text { @if !finding.path.is_empty() { code { (shown(&finding.path)) } ": " } (shown(&finding.message)) }
+                }
+            } }
+        } } }
+        @let more = store.findings.len().saturating_sub(LISTED * 5) + store.more_findings.errors + store.more_findings.warnings;
+        @if more > 0 { p.soft { "and " (more) " more" } }
+    }
+}
+
+fn nacks(fleet: &Fleet) -> Markup {
+    let all = fleet
+        .rows
+        .iter()
+        .filter(|row| row.state == Progress::Nacked);
+    html! {
+        @if fleet.nacked > 0 {
+            h2 { "NACKs" span.more { " · " (count(fleet.nacked, "client"))
+                @if fleet.isolating > 0 { ", " (fleet.isolating) " with isolation of the invalid resource" } } }
+            div.scroll { table {
+                caption { "Clients that NACK" }
+                thead { tr { th scope="col" { "Node" } th scope="col" { "Type" } th scope="col" { "Reason" } } }
+                tbody { @for row in all.take(LISTED) { tr {
+                    th scope="row" { a.name href=(address(row)) { (name(row)) } }
+                    td { @if let Some((kind, _)) = &row.nack { (kind) } }
+                    td.text { @match &row.nack { Some((_, reason)) => (reason), None => "a resource since when it accepted no other content" } }
+                } } }
+            } }
+        }
+    }
+}
+
+fn held(fleet: &Fleet) -> Markup {
+    let all = fleet.rows.iter().filter(|row| row.held > 0);
+    html! {
+        @if fleet.held > 0 {
+            h2 #held { "Held back" span.more { " · make-before-break" } }
+            ul { @for row in all.take(LISTED) {
+                li { a.name href=(address(row)) { (name(row)) } ": " (count(row.held, "change")) }
+            } }
+        }
+    }
+}
+
+fn rolled(rollbacks: &[RollbackStatus]) -> Markup {
+    html! {
+        @if !rollbacks.is_empty() {
+            h2 #rollbacks { "Rollbacks" span.more { " · " (count(rollbacks.len(), "resource")) } }
+            div.scroll { table {
+                caption { "Resources that were rolled back" }
+                thead { tr { th scope="col" { "Resource" } th scope="col" { "NACKed version" } th scope="col" { "Served" }
+                    th scope="col" { "Since" } th scope="col" { "NACKed by" } th scope="col" { "Reason" } } }
+                tbody { @for one in rollbacks.iter().take(LISTED * 5) { tr {
+                    th scope="row" { (one.kind) " " (resource_link(&one.kind, &one.name, one.group.as_deref().unwrap_or_default())) }
+                    td { code { (one.version) } }
+                    td { code { (one.returned_to) } }
+                    td { (age(one.seconds_ago)) }
+                    td.text { (shown(&one.refused_by.join(", "))) }
+                    td.text { (shown(&one.reason)) }
+                } } }
+            } }
+        }
+    }
+}

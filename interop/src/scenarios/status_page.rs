@@ -1,0 +1,49 @@
+//! The status page in a real browser.
+
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::Scenario;
+use crate::config::{Folder, api_listener, assignment, cluster, routes};
+use crate::peers::oxds::Oxds;
+use crate::process::Process;
+use crate::{Context, Fallible};
+
+/// From the start of the browser to the last check: it renders a few dozen pages.
+const LIMIT: Duration = Duration::from_secs(180);
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![Scenario::new("status_page_in_chromium".to_owned(), |cx| {
+        is_usable(cx)
+    })]
+}
+
+/// Given a server with 232 clients, of which two NACK and one has names that are HTML,
+/// when a browser opens the status page,
+/// then it loads, sorts, filters, follows an edit, shows a NACK, a resource and the graph; it fits a phone, has dark colours, is
+/// readable without a script, and runs no script of others (`peers/node/page.js`). Pictures of it are in the scenario's folder.
+async fn is_usable(cx: Context) -> Fallible {
+    let folder = Folder::create(&cx.dir)?;
+    let (blue, green) = ("127.0.0.1:1".parse()?, "127.0.0.1:2".parse()?);
+    let mesh = [
+        api_listener(),
+        routes(&[("shop", 3), ("cart", 1)]),
+        cluster("shop"),
+        cluster("cart"),
+        assignment("shop", &[&[blue], &[green]]),
+        assignment("cart", &[&[green]]),
+    ];
+    folder.write("mesh.yaml", &mesh)?;
+    let oxds = Oxds::serve(&cx, &folder).await?;
+    let mut command = Command::new("node");
+    command
+        .arg(&cx.peers.node_page)
+        .arg(format!("http://{}", oxds.http))
+        .args([folder.path(), &cx.dir.join("pictures")])
+        .env("NODE_PATH", &cx.peers.node_modules)
+        .env("CHROMIUM", &cx.peers.chromium);
+    let mut browser = Process::spawn("browser", command, &cx.dir, |_| {})?;
+    browser.line("done", LIMIT).await?;
+    Ok(())
+}
