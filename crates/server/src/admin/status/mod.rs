@@ -109,7 +109,7 @@ pub(in crate::admin) struct StoreStatus {
     pub(in crate::admin) ended: bool,
     pub(in crate::admin) load_seconds: f64,
     #[serde(flatten)]
-    pub(in crate::admin) connection: Option<ConnectionStatus>,
+    connection: Option<ConnectionStatus>,
     pub(in crate::admin) stale: Option<StaleStatus>,
     pub(in crate::admin) state: Option<StateOnDisk>,
     pub(in crate::admin) findings: Vec<StoreFinding>,
