@@ -88,6 +88,25 @@ pub(crate) async fn ask_each(
     Ok(bodies)
 }
 
+/// Sends these GETs, one after another on one connection, and returns the responses, whatever their status.
+pub(crate) async fn get_each(
+    address: SocketAddr,
+    requests: impl Iterator<Item = request::Builder>,
+) -> Fallible<Vec<Response<Bytes>>> {
+    let mut connection = Connection::open(address).await?;
+    let mut responses = Vec::new();
+    for request in requests {
+        let request = request.body(Empty::new())?;
+        let what = format!("GET {} of {address}: late", request.uri());
+        let response = timeout(LIMIT, connection.send(request)).await;
+        responses.push(response.map_err(|_| what)??);
+        if connection.is_closed() {
+            connection = Connection::open(address).await?;
+        }
+    }
+    Ok(responses)
+}
+
 async fn once(address: SocketAddr, request: request::Builder) -> Fallible<Response<Bytes>> {
     let request = request.body(Empty::new())?;
     let exchange = async { Connection::open(address).await?.send(request).await };

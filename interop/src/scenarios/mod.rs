@@ -17,6 +17,7 @@ mod envoy_nacks;
 mod envoy_scopes;
 mod envoy_transports;
 mod etcd;
+mod explained;
 mod fallback;
 mod features;
 mod grpc;
@@ -65,6 +66,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         channel_v2::scenarios(),
         features::scenarios(),
         differential::scenarios(),
+        explained::scenarios(),
         sessions::scenarios(),
         fallback::scenarios(),
         secured_server::scenarios(),

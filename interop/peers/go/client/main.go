@@ -1,13 +1,17 @@
 // A load generator on grpc-go: unary calls to an xds:/// target until stdin closes; see package calls.
 //
-//	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS [keys COUNT | targets COUNT]
+//	GRPC_XDS_BOOTSTRAP=file client TARGET METHOD WORKERS [keys COUNT | targets COUNT | requests FILE]
 //
 // With "keys" it makes one call for each key, 0 to COUNT - 1, in the header x-key, and prints "key KEY BACKEND" for each and
-// "done" at the end. With "targets" it opens COUNT channels, to TARGET000, TARGET001, …, and makes no call.
+// "done" at the end. With "targets" it opens COUNT channels, to TARGET000, TARGET001, …, and makes no call. With "requests" it
+// reads calls from a file, a line of JSON each, makes them, each on a channel of its own, and prints "request NUMBER ok BACKEND" or
+// "request NUMBER failed CODE".
 package main
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -33,6 +37,12 @@ func main() {
 	var count int
 	if len(os.Args) == 6 {
 		mode = os.Args[4]
+		if mode == "requests" {
+			file := os.Args[5]
+			os.Args = os.Args[:4]
+			callEach(calls.Arguments(), file)
+			return
+		}
 		var err error
 		if count, err = strconv.Atoi(os.Args[5]); err != nil {
 			log.Fatal(err)
@@ -95,4 +105,58 @@ func callByKey(conn *grpc.ClientConn, plan calls.Plan, keys int) {
 	running.Wait()
 	fmt.Println("done")
 	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// A call of the mode "requests".
+type call struct {
+	Number  int
+	Target  string
+	Method  string
+	Headers map[string]string
+}
+
+func callEach(plan calls.Plan, path string) {
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer file.Close()
+	asked := make(chan call)
+	var running sync.WaitGroup
+	for worker := 0; worker < plan.Workers; worker++ {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			for one := range asked {
+				fmt.Println(one.make())
+			}
+		}()
+	}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var one call
+		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+			log.Fatal(err)
+		}
+		asked <- one
+	}
+	close(asked)
+	running.Wait()
+	fmt.Println("done")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+func (one call) make() string {
+	conn := open(one.Target)
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	for name, value := range one.Headers {
+		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+	}
+	request, reply := []byte{}, []byte{}
+	if err := conn.Invoke(ctx, one.Method, &request, &reply); err != nil {
+		return fmt.Sprintf("request %d failed %v", one.Number, status.Code(err))
+	}
+	return fmt.Sprintf("request %d ok %s", one.Number, reply)
 }
