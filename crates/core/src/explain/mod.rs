@@ -11,7 +11,7 @@
 //! besides: query parameters, one random number per request, redirects.
 //!
 //! Nothing is guessed: a field that could change the answer and is not read is in [`Decision::not_examined`]. An explanation is data; its
-//! texts contain names of resources and values of headers as they came, so whoever prints them must escape them.
+//! texts contain names of resources and values of headers as they came, so a caller that prints them must escape them.
 
 mod addresses;
 mod agreement;

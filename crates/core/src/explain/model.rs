@@ -31,7 +31,7 @@ pub struct Answer {
     /// Steps and destinations.
     #[serde(flatten)]
     pub decision: Decision,
-    /// What differs by the other rule sets although the destinations are the same, such as the timeout; or, if there are several
+    /// The differences by the other rule sets although the destinations are the same, such as the timeout; or, if there are several
     /// answers, the first step at which they part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
@@ -101,9 +101,9 @@ pub struct RouteStep {
     /// Name; may be empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its conditions, such as `prefix "/shop."`.
+    /// Conditions of the route, such as `prefix "/shop."`.
     pub condition: String,
-    /// What came of it.
+    /// Result for this request.
     #[serde(flatten)]
     pub outcome: RouteOutcome,
 }
@@ -121,15 +121,15 @@ pub struct RoutePlace {
     pub route: usize,
     /// Name of the route; may be empty.
     pub name: String,
-    /// Its conditions.
+    /// Conditions of the route.
     pub condition: String,
 }
 
-/// What came of a route.
+/// Result of a route for a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum RouteOutcome {
-    /// It takes this share of the requests; above zero.
+    /// Takes this share of the requests; above zero.
     Taken {
         /// Share, up to 1.
         share: f64,
@@ -139,7 +139,7 @@ pub enum RouteOutcome {
         /// The condition, and what the request has.
         because: String,
     },
-    /// It would match, but earlier routes take all such requests.
+    /// Would match, but earlier routes take all such requests.
     Shadowed {
         /// Position of the route that takes the last of them.
         by: usize,
@@ -164,16 +164,16 @@ pub struct Destination {
     /// Position of the route; none if no route matches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<usize>,
-    /// What happens to the request.
+    /// Result of the request.
     #[serde(flatten)]
     pub action: Action,
 }
 
-/// What happens to a request.
+/// Result of a request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Action {
-    /// It is sent to a cluster.
+    /// Sent to a cluster.
     Forward {
         /// Name of the cluster.
         cluster: String,
@@ -182,19 +182,19 @@ pub enum Action {
         /// HTTP filters in force, in the order in which they run.
         filters: Vec<String>,
     },
-    /// It is answered with a redirect.
+    /// Answered with a redirect.
     Redirect {
         /// HTTP status.
         status: u32,
         /// The parts of the URL that change.
         changes: Vec<String>,
     },
-    /// It is answered by the proxy itself.
+    /// Answered by the proxy itself.
     DirectResponse {
         /// HTTP status.
         status: u32,
     },
-    /// It fails.
+    /// Failed.
     Fail {
         /// Class of the failure.
         reason: FailureReason,
@@ -238,7 +238,7 @@ pub struct ClusterStep {
     pub error: Option<String>,
     /// Priorities, in the order of failover.
     pub priorities: Vec<PriorityStep>,
-    /// What the shares depend on.
+    /// The conditions of the shares.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

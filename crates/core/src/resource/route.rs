@@ -73,9 +73,9 @@ pub struct IgnoredRoute {
 /// Reason why gRPC ignores a route (gRFC A28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IgnoredReason {
-    /// It has query parameters, and an RPC has none.
+    /// The route has query parameters, and an RPC has none.
     QueryParameters,
-    /// Its cluster specifier is not supported (C-188).
+    /// The cluster specifier is not supported (C-188).
     ClusterSpecifier,
 }
 

@@ -199,7 +199,7 @@ mod tests {
             self.0.change(|| {
                 concerned
                     .iter()
-                    .for_each(|session| session.wake_for_change())
+                    .for_each(|session| session.wake_for_change());
             });
         }
 

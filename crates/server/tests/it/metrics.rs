@@ -147,7 +147,7 @@ async fn metrics_are_documented_and_well_named() {
             sort == "counter" || !name.ends_with("_total"),
             "{name} is a {sort}"
         );
-        let begins = help.chars().next().is_some_and(|c| c.is_uppercase());
+        let begins = help.chars().next().is_some_and(char::is_uppercase);
         assert!(begins && help.len() > 10, "{name}: {help:?}");
     }
     for name in of_every_server() {

@@ -52,7 +52,7 @@ pub(super) struct Fraction {
     pub(super) denominator: u32,
 }
 
-/// What a route sees of a request.
+/// The parts of a request that a route sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen<'a> {
     pub(super) request: &'a Request,

@@ -161,7 +161,7 @@ fn note(policy: &PolicyConfig) -> Option<&'static str> {
 struct Shares<'a> {
     policy: &'a PolicyConfig,
     of_priority: f64,
-    /// Sum of what endpoints weigh in the whole priority.
+    /// Sum of the weights of the endpoints in the whole priority.
     total: f64,
     first: Option<SocketAddr>,
 }

@@ -121,7 +121,7 @@ fn answers_of_the_proxy_are_told() {
     assert_eq!(decided(tls, &get("/")), "301 scheme https (require_tls)");
 }
 
-/// What is not read is named, and the answer holds if it does not match.
+/// A part that is not read is named, and the answer holds if it does not match.
 #[test]
 fn conditions_that_are_not_examined_are_named() {
     let routes = "

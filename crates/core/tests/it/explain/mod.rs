@@ -129,7 +129,7 @@ fn leads(decision: &Decision) -> String {
     texts.collect::<Vec<_>>().join(", ")
 }
 
-/// What came of each route.
+/// The result of each route.
 fn outcomes(decision: &Decision) -> Vec<String> {
     let outcomes = decision.routes.iter().map(|route| match &route.outcome {
         RouteOutcome::Taken { share } => format!("taken {share}"),

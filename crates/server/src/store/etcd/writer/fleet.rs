@@ -1,4 +1,4 @@
-//! Reads of what all replicas report, as `oxds status --etcd` and `oxds wait --etcd` do.
+//! Reads of the status of all replicas, as `oxds status --etcd` and `oxds wait --etcd` do.
 
 use oxds_core::etcd::Prefix;
 use oxds_core::etcd::fleet::{Fleet, LaneScan};
