@@ -125,6 +125,21 @@ const resource = async (page) => {
   done('a resource opens, and the graph leads to it');
 };
 
+const request = async (page) => {
+  await page.goto(`${url}/graph`);
+  await page.locator('input[name=path]').fill('/shop.Cart/Get');
+  await page.getByRole('button', { name: 'Show its path' }).click();
+  const marked = await page.locator('svg g.on text:first-of-type').allTextContents();
+  for (const part of ['shop', 'cart', '127.0.0.1:1']) check(marked.includes(part), `the path has ${part}: ${marked}`);
+  check((await page.locator('svg path.on').count()) >= 4, 'the links of the path are marked');
+  const text = await page.locator('main').innerText();
+  check(text.includes('75% to cluster shop') && text.includes('Virtual host'), 'the steps of the decision');
+  await page.screenshot({ path: path.join(pictures, 'request-light.png') });
+  await page.goto(`${url}/graph?path=${encodeURIComponent(HOSTILE)}&authority=${encodeURIComponent(HOSTILE)}`);
+  check((await page.locator('main img, main script').count()) === 0, 'a hostile path stays text');
+  done('the path of a request is marked, with its steps');
+};
+
 const safe = async (page, seen) => {
   for (const view of [...views, `/clients?q=${encodeURIComponent(HOSTILE)}`, `/graph?listener=${encodeURIComponent(HOSTILE)}`,
     `/resource?type=cds&name=${encodeURIComponent(HOSTILE)}`, `/resources?type=${encodeURIComponent(HOSTILE)}`]) {
@@ -192,6 +207,7 @@ const plain = async (browser) => {
     await colours(browser);
     await nack(page);
     await resource(page);
+    await request(page);
     await live(page);
     await phone(browser);
     await plain(browser);

@@ -62,7 +62,12 @@ async fn page(
         "/client" => client::view(&admin, &query),
         "/resources" => Some(resources::view(&admin, &query)),
         "/resource" => resource::view(&admin, &query).await,
-        "/graph" => Some(graph::view(&admin, &query)),
+        "/graph" => {
+            let admin = Arc::clone(&admin);
+            // An explanation reads a whole route table.
+            let drawn = tokio::task::spawn_blocking(move || graph::view(&admin, &query));
+            drawn.await.ok()
+        }
         _ => Some(overview::view(&admin, &fleet)),
     };
     let (status, view): (StatusCode, View) = match found {

@@ -56,7 +56,7 @@ fn line(edge: &Edge, y: impl Fn(usize, usize) -> usize) -> Markup {
     let (x2, y2) = (edge.to.0 * STEP + 1, y(edge.to.0, edge.to.1) + HEIGHT / 2);
     let middle = x1.midpoint(x2);
     html! {
-        path d=(format!("M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}")) {}
+        path.on[edge.is_on] d=(format!("M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}")) {}
         @if !edge.label.is_empty() {
             text.sub x=(x2 - 6) y=(y2 - 5) text-anchor="end" { (edge.label) }
         }
@@ -64,7 +64,11 @@ fn line(edge: &Edge, y: impl Fn(usize, usize) -> usize) -> Markup {
 }
 
 fn shape(node: &GraphNode, x: usize, y: usize) -> Markup {
-    let class = if node.is_bad { "bad" } else { "node" };
+    let class = match (node.is_on, node.is_bad) {
+        (true, _) => "on",
+        (false, true) => "bad",
+        (false, false) => "node",
+    };
     let inner = html! {
         title { (shown(&node.label)) @if !node.detail.is_empty() { ": " (shown(&node.detail)) } }
         rect x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
@@ -113,6 +117,7 @@ mod tests {
             from: (0, 0),
             to: (1, 0),
             label: "<b>".to_owned(),
+            is_on: true,
         });
         let svg = draw(&graph).into_string();
         assert!(!svg.contains("<script") && !svg.contains("<b>"), "{svg}");

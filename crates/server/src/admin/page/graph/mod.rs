@@ -1,7 +1,9 @@
 //! The graph of a listener: its routes, clusters, localities and endpoints, as a picture and as a list of links.
 
 mod draw;
+mod mark;
 mod model;
+mod path;
 
 use maud::html;
 use oxds_types::ResourceType;
@@ -30,7 +32,11 @@ pub(super) fn view(admin: &Admin, query: &Query) -> View {
     };
     let listener = listeners.get(wanted);
     let (loads, _) = admin.load_reports.after(None, model::MAX_LOADS, |_| true);
-    let graph = listener.map(|listener| Graph::of(&snapshot, listener, &loads));
+    let mut graph = listener.map(|listener| Graph::of(&snapshot, listener, &loads));
+    let explanation = listener.and_then(|_| path::explain(&snapshot, wanted, query));
+    if let (Some(graph), Some(explanation)) = (&mut graph, &explanation) {
+        mark::mark(graph, explanation);
+    }
     let content = html! {
         h1 { "Graph " @if !wanted.is_empty() { span.soft { (shown(wanted)) } } }
         @if listeners.len() > 1 {
@@ -46,7 +52,11 @@ pub(super) fn view(admin: &Admin, query: &Query) -> View {
         }
         @match &graph {
             None => p.none { "No such listener is served." },
-            Some(graph) => (draw::draw(graph)),
+            Some(graph) => {
+                (path::form(wanted, query))
+                (draw::draw(graph))
+                @if let Some(explanation) = &explanation { (path::steps(explanation)) }
+            },
         }
     };
     View {

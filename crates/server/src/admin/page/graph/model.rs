@@ -33,7 +33,7 @@ pub(super) struct Graph {
     /// Nodes that are not shown, by column.
     pub(super) more: [usize; 5],
     pub(super) edges: Vec<Edge>,
-    clusters: HashMap<String, usize>,
+    pub(super) clusters: HashMap<String, usize>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -44,6 +44,10 @@ pub(super) struct GraphNode {
     pub(super) href: String,
     /// Whether it is missing or takes no requests.
     pub(super) is_bad: bool,
+    /// Virtual host and position of a route.
+    pub(super) route: Option<(usize, usize)>,
+    /// Whether the marked request takes it.
+    pub(super) is_on: bool,
 }
 
 /// A link from a node to one of the next column, or, between clusters, of the same.
@@ -53,6 +57,7 @@ pub(super) struct Edge {
     pub(super) to: (usize, usize),
     /// Weight, if requests are split.
     pub(super) label: String,
+    pub(super) is_on: bool,
 }
 
 /// Requests per second, by cluster and locality.
@@ -112,7 +117,12 @@ impl Graph {
     }
 
     fn link(&mut self, from: (usize, usize), to: (usize, usize), label: String) {
-        let edge = Edge { from, to, label };
+        let edge = Edge {
+            from,
+            to,
+            label,
+            is_on: false,
+        };
         if !self.edges.contains(&edge) {
             self.edges.push(edge);
         }
@@ -122,7 +132,7 @@ impl Graph {
         let node = GraphNode {
             label: name.to_owned(),
             detail: why.to_owned(),
-            is_bad: true,
+            is_bad: why.ends_with("not found"),
             ..GraphNode::default()
         };
         if let Some(at) = self.add(to, node) {
@@ -139,13 +149,14 @@ impl Graph {
         href: &str,
         rates: &Rates,
     ) {
-        for host in &config.virtual_hosts {
-            for route in &host.routes {
+        for (host_at, host) in config.virtual_hosts.iter().enumerate() {
+            for (route_at, route) in host.routes.iter().enumerate() {
                 let node = GraphNode {
                     label: matched(route),
                     detail: format!("{} · {name}", host.domains.join(", ")),
                     href: href.to_owned(),
-                    is_bad: false,
+                    route: Some((host_at, route_at)),
+                    ..GraphNode::default()
                 };
                 let Some(at) = self.add(1, node) else {
                     continue;
@@ -224,6 +235,7 @@ impl Graph {
                 None => String::new(),
             },
             is_bad: cluster.is_none(),
+            ..GraphNode::default()
         };
         let Some(at) = self.add(2, node) else { return };
         self.clusters.insert(name.to_owned(), at);
@@ -295,6 +307,7 @@ impl Graph {
                 detail: format!("priority {}{weight}{rate}", group.priority),
                 href: href.clone(),
                 is_bad: group.lb_endpoints.is_empty(),
+                ..GraphNode::default()
             };
             let Some(at) = self.add(3, node) else {
                 continue;
@@ -395,6 +408,7 @@ fn endpoint_node(endpoint: &LbEndpoint) -> GraphNode {
             health,
             HealthStatus::Unhealthy | HealthStatus::Draining | HealthStatus::Timeout
         ),
+        ..GraphNode::default()
     }
 }
 
