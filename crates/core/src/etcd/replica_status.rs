@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::digest::Digest;
 use super::head::Head;
@@ -102,7 +102,9 @@ impl ReplicaStatus {
     /// Reads a value. `None` if it is not a status: the keys of replicas must not stop a reader.
     #[must_use]
     pub fn decode(value: &[u8]) -> Option<Self> {
-        serde_json::from_slice(value).ok()
+        // Through the object, because serde reads a struct from an array, too.
+        let fields: Map<String, Value> = serde_json::from_slice(value).ok()?;
+        serde_json::from_value(Value::Object(fields)).ok()
     }
 
     /// Returns the publish that is served of a lane.

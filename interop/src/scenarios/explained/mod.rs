@@ -15,7 +15,7 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use self::tables::{Asked, Client, Random, asked, host};
+use self::tables::{Asked, CLUSTERS, Client, Random, asked, host};
 use super::Scenario;
 use crate::backend::{Backend, METHOD};
 use crate::config::{Folder, LISTENER, ROUTES, api_listener, assignment, cluster, socket_listener};
@@ -26,8 +26,6 @@ use crate::process::{Process, output};
 use crate::wire::Protocol;
 use crate::{Context, Fallible, http as client};
 
-/// Clusters of the tables, each with a backend of its name.
-const CLUSTERS: [&str; 5] = ["c0", "c1", "c2", "c3", "c4"];
 /// Number of route tables of each client.
 const TABLES: usize = 300;
 /// Requests to each table.

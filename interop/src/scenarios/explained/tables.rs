@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::CLUSTERS;
+/// Clusters of the tables, each with a backend of its name.
+pub(super) const CLUSTERS: [&str; 5] = ["c0", "c1", "c2", "c3", "c4"];
 
 /// Generator of numbers: SplitMix64.
 pub(super) struct Random(pub(super) u64);
