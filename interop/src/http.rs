@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(3);
 
 /// Host header where the host does not matter.
-const HOST: &str = "interop";
+const HOST: &str = "localhost";
 
 /// A kept-alive connection.
 struct Connection(SendRequest<Empty<Bytes>>);

@@ -218,6 +218,8 @@ pub enum FailureReason {
     NoVirtualHost,
     /// No route matches.
     NoRoute,
+    /// The request lacks the header that names the cluster.
+    NoCluster,
     /// The client does not support the action of the route.
     Unsupported,
 }

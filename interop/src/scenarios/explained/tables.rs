@@ -77,10 +77,10 @@ const ENVOY_OTHERS: &[&str] = &[
     "query_parameters: [{ name: v }]",
     "grpc: {}",
 ];
-/// Conditions of gRPC: hidden headers.
+/// Conditions of gRPC: hidden headers. Not `content-type`, which C-core and oxds match as `application/grpc` (gRFC A28), and grpc-go
+/// does not see when it chooses a route.
 const GRPC_HEADERS: &[&str] = &[
     "{ name: te, present_match: true }",
-    "{ name: content-type, string_match: { exact: application/grpc } }",
     "{ name: ':path', present_match: true }",
 ];
 const FRACTIONS: &[&str] = &[

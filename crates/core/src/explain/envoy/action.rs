@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::config::route::v3::weighted_cluster::{
 };
 use envoy_types::pb::envoy::config::route::v3::{RedirectAction, WeightedCluster};
 
-use crate::explain::model::{Action, Decision, Destination};
+use crate::explain::model::{Action, Decision, Destination, FailureReason};
 
 use super::chance::Remainders;
 use super::entry::Part;
@@ -60,17 +60,16 @@ pub(super) fn add(
     match &action.cluster_specifier {
         Some(ClusterSpecifier::Cluster(name)) => push(all, forward(name, None)),
         Some(ClusterSpecifier::ClusterHeader(header)) => {
-            let name = seen.header(&header.to_ascii_lowercase());
-            push(all, forward(name.as_deref().unwrap_or_default(), None));
+            push(all, named(seen, header, &|name| forward(name, None)));
         }
         Some(ClusterSpecifier::WeightedClusters(weighted)) => {
             for (share, cluster) in shares(weighted, taken, seen) {
-                let header = cluster.cluster_header.to_ascii_lowercase();
-                let name = match cluster.name.as_str() {
-                    "" => seen.header(&header).unwrap_or_default(),
-                    name => name.into(),
+                let forward = |name: &str| forward(name, Some(cluster));
+                let action = match cluster.name.as_str() {
+                    "" => named(seen, &cluster.cluster_header, &forward),
+                    name => forward(name),
                 };
-                push(all * share, forward(&name, Some(cluster)));
+                push(all * share, action);
             }
             decision.not_examined.extend(unexamined(index, weighted));
         }
@@ -81,6 +80,18 @@ pub(super) fn add(
             push(all, unknown("inline_cluster_specifier_plugin"));
         }
         None => push(all, unknown("cluster_specifier")),
+    }
+}
+
+/// Returns the action for the cluster that a header names: without the header, Envoy finds no cluster.
+fn named(seen: Seen<'_>, header: &str, forward: &dyn Fn(&str) -> Action) -> Action {
+    let name = seen.header(&header.to_ascii_lowercase());
+    match name.as_deref().unwrap_or_default() {
+        "" => Action::Fail {
+            reason: FailureReason::NoCluster,
+            text: format!("503: the request has no header {header:?}, which names the cluster"),
+        },
+        name => forward(name),
     }
 }
 

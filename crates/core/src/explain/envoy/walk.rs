@@ -54,13 +54,14 @@ pub(in crate::explain) fn decide(
         ..Decision::default()
     };
     let path = path(part, table, request);
-    let authority = authority(part, table, request);
+    let authority = authority(part, request);
     let seen = Seen {
         request,
         path: &path,
-        authority: &authority,
+        authority,
         scheme: if part.is_tls { "https" } else { "http" },
     };
+    let authority = host(table, authority);
     match table.find(&authority) {
         None => {
             let text = format!("404: no virtual host for {authority:?}");
@@ -143,18 +144,26 @@ fn path<'a>(part: &Part, table: &Table, request: &'a Request) -> Cow<'a, str> {
     path
 }
 
-/// Returns the authority that is compared, in lower case.
-fn authority<'a>(part: &Part, table: &Table, request: &'a Request) -> Cow<'a, str> {
+/// Returns the authority as the connection manager leaves it, which conditions on the header see.
+fn authority<'a>(part: &Part, request: &'a Request) -> &'a str {
     let mut authority = request.authority.as_str();
     let strips_any = matches!(
         part.manager.strip_port_mode,
         Some(StripPortMode::StripAnyHostPort(true))
     );
-    if strips_any || table.config.ignore_port_in_host_matching {
+    if strips_any {
         authority = without_port(authority);
     }
     if part.manager.strip_trailing_host_dot {
         authority = authority.strip_suffix('.').unwrap_or(authority);
+    }
+    authority
+}
+
+/// Returns the form of an authority that is compared with domains, in lower case.
+fn host<'a>(table: &Table, mut authority: &'a str) -> Cow<'a, str> {
+    if table.config.ignore_port_in_host_matching {
+        authority = without_port(authority);
     }
     match authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => Cow::Owned(authority.to_ascii_lowercase()),

@@ -198,3 +198,25 @@ fn places_are_all_routes_of_the_listener() {
     );
     assert!(Made::default().explainer().places().is_empty());
 }
+
+/// Given a route whose cluster is named by a header, when a request lacks the header, then it fails.
+#[test]
+fn missing_cluster_header_fails_the_request() {
+    let routes = "routes { match { prefix: '' } route { cluster_header: 'x-cluster' } }";
+    assert_eq!(decided(routes, &get("/").header("x-cluster", "a")), "a");
+    let text = "503: the request has no header \"x-cluster\", which names the cluster";
+    assert_eq!(decided(routes, &get("/")), text);
+    assert_eq!(decided(routes, &get("/").header("x-cluster", "")), text);
+}
+
+/// Given an authority with capitals, then domains match it in any case, and conditions see it as it was sent.
+#[test]
+fn condition_on_the_authority_sees_its_case() {
+    let routes = "routes { match { prefix: '' headers { name: ':authority' string_match { prefix: 's' } } } route { cluster: 'small' } }
+      routes { match { prefix: '' headers { name: 'host' string_match { prefix: 'S' } } } route { cluster: 'capital' } }";
+    assert_eq!(decided(routes, &Request::http("GET", "/", "shop")), "small");
+    assert_eq!(
+        decided(routes, &Request::http("GET", "/", "Shop")),
+        "capital"
+    );
+}
