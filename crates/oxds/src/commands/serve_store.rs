@@ -94,6 +94,8 @@ impl Source {
         let last_good = state.and_then(State::last_good);
         match self {
             Self::Folder(dir) => {
+                // The address names a replica, which only etcd has.
+                let _ = grpc;
                 let FolderOptions {
                     mut options,
                     lifecycle,
@@ -106,7 +108,8 @@ impl Source {
                 let running = RunningStore {
                     reload: Some(store.reload()),
                     followed: Some(followed),
-                    ..RunningStore::default()
+                    #[cfg(feature = "etcd")]
+                    unusable: None,
                 };
                 Ok((builder.store(store), running))
             }

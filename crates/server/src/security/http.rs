@@ -75,10 +75,7 @@ impl HttpSecurity {
             client_ca: None,
         };
         let tls = Some(tls::open(&files, tls::Alpn::Http1)?);
-        Ok(Self(Arc::new(HttpState {
-            tls,
-            ..self.into_parts()
-        })))
+        Ok(self.with(|state| state.tls = tls))
     }
 
     /// Lets clients read the pages that send the token in this file, from whatever address. White space around it is ignored.
@@ -89,24 +86,20 @@ impl HttpSecurity {
         let token = Reloadable::open(vec![file.to_owned()], |paths, contents| {
             Ok(Token::read(paths, contents)?)
         })?;
-        Ok(Self(Arc::new(HttpState {
-            readers: Readers::Token(token),
-            ..self.into_parts()
-        })))
+        Ok(self.with(|state| state.readers = Readers::Token(token)))
     }
 
     /// Lets every client read the pages that reaches the port.
     #[must_use]
     pub fn open(self) -> Self {
-        Self(Arc::new(HttpState {
-            readers: Readers::All,
-            ..self.into_parts()
-        }))
+        self.with(|state| state.readers = Readers::All)
     }
 
-    fn into_parts(self) -> HttpState {
+    fn with(self, set: impl FnOnce(&mut HttpState)) -> Self {
         // Not shared yet: `self` is still being built.
-        Arc::into_inner(self.0).unwrap_or_default()
+        let mut state = Arc::into_inner(self.0).unwrap_or_default();
+        set(&mut state);
+        Self(Arc::new(state))
     }
 
     /// Checks that a client of the HTTP port may read the pages.
