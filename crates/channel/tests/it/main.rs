@@ -21,6 +21,7 @@ mod hash;
 mod http2;
 mod lifetime;
 mod metrics;
+mod metrics_cost;
 mod outlier;
 mod policies;
 mod priorities;

@@ -6,7 +6,7 @@ use oxds_channel::testing::EchoBackend;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::support::{Ran, Serve, Shop, command, folder, oxds, shop, shop_on_free_ports};
+use crate::support::{Ran, SHOP_ENDPOINTS, Serve, Shop, command, folder, oxds, shop, shop_at};
 
 const METHOD: &str = "/shop.Checkout/Pay";
 
@@ -109,31 +109,45 @@ fn failed_call_is_in_report_with_its_status() {
     assert_eq!(report["failures"][0]["calls"], 1);
 }
 
-/// The shop's control plane, with a running backend for each endpoint.
-struct RunningShop {
-    server: Serve,
-    bootstrap: tempfile::TempDir,
-    backends: Vec<EchoBackend>,
+/// A running backend for each endpoint of the shop.
+struct Backends {
+    all: Vec<EchoBackend>,
     _runtime: Runtime,
 }
 
+/// Returns a copy of the shop, and its running backends. They choose their ports, which so are theirs from the beginning.
+fn shop_with_backends() -> (Shop, Backends) {
+    let runtime = Runtime::new().expect("a runtime");
+    let all: Vec<_> = runtime.block_on(async {
+        let mut all = Vec::new();
+        for _ in 0..SHOP_ENDPOINTS {
+            all.push(EchoBackend::start().await.expect("a free port"));
+        }
+        all
+    });
+    let shop = shop_at(all.iter().map(EchoBackend::address).collect());
+    let backends = Backends {
+        all,
+        _runtime: runtime,
+    };
+    (shop, backends)
+}
+
+/// The shop's control plane, with its backends.
+struct RunningShop {
+    server: Serve,
+    bootstrap: tempfile::TempDir,
+    backends: Backends,
+}
+
 impl RunningShop {
-    fn start(shop: &Shop) -> Self {
-        let runtime = Runtime::new().expect("a runtime");
-        let backends = runtime.block_on(async {
-            let mut backends = Vec::new();
-            for endpoint in &shop.endpoints {
-                backends.push(EchoBackend::start_on(*endpoint).await.expect("a free port"));
-            }
-            backends
-        });
+    fn start(shop: &Shop, backends: Backends) -> Self {
         let server = Serve::start(shop.path());
         let file = oxds(["bootstrap", "grpc", "--server", &server.grpc.to_string()]).stdout;
         Self {
             server,
             bootstrap: folder(&[("bootstrap.json", &file)]),
             backends,
-            _runtime: runtime,
         }
     }
 
@@ -146,8 +160,8 @@ impl RunningShop {
 /// address, and none went to the standby.
 #[test]
 fn report_counts_calls_by_endpoint() {
-    let shop = shop_on_free_ports();
-    let running = RunningShop::start(&shop);
+    let (shop, backends) = shop_with_backends();
+    let running = RunningShop::start(&shop, backends);
 
     let method = ["xds:///catalog", METHOD];
     let calls = ["-n", "300", "--concurrency", "8", "--format", "json"];
@@ -196,11 +210,11 @@ fn report_counts_calls_by_endpoint() {
 /// Given clusters that report load. When the process has ended, the control plane has the load of every call.
 #[test]
 fn c142_last_load_report_is_sent_before_exit() {
-    let shop = shop_on_free_ports();
+    let (shop, backends) = shop_with_backends();
     let clusters = shop.path().join("catalog/clusters.yaml");
     let text = std::fs::read_to_string(&clusters).expect("the example");
     std::fs::write(&clusters, format!("{text}\nlrs_server: {{ self: {{}} }}\n")).expect("written");
-    let running = RunningShop::start(&shop);
+    let running = RunningShop::start(&shop, backends);
     // Enough calls that the LRS stream is open before the last one: the client waits for it one second at most.
     let ran = running.call(&["xds:///catalog", METHOD, "-n", "500"]);
     ran.expect(0, &["500 calls"]);
@@ -217,12 +231,12 @@ fn c142_last_load_report_is_sent_before_exit() {
 /// Given a cluster with a deprecated field, then calls to it succeed, and stderr has one warning.
 #[test]
 fn v44_call_warns_of_deprecated_fields_on_stderr() {
-    let shop = shop_on_free_ports();
+    let (shop, backends) = shop_with_backends();
     let file = shop.path().join("checkout/clusters.yaml");
     let text = std::fs::read_to_string(&file).expect("the example");
     let text = text.replace("lb_policy:", "http2_protocol_options: {}\nlb_policy:");
     std::fs::write(file, text).expect("written");
-    let running = RunningShop::start(&shop);
+    let running = RunningShop::start(&shop, backends);
     let ran = running.call(&["xds:///checkout", METHOD, "-n", "5", "--timeout", "20s"]);
     ran.expect(0, &[]);
     let warning = "deprecated field envoy.config.cluster.v3.Cluster.http2_protocol_options";
@@ -240,7 +254,7 @@ fn edit(shop: &Shop, file: &str, old: &str, new: &str) {
 /// Given a backend that fails every call, with retries, outlier detection and drops, then the report has their counts.
 #[test]
 fn report_has_attempts_ejections_and_drops() {
-    let shop = shop_on_free_ports();
+    let (shop, backends) = shop_with_backends();
     let retries = "route:\n      retry_policy: { retry_on: unavailable, num_retries: 3, retry_back_off: { base_interval: 0.001s } }";
     edit(&shop, "checkout/routes.yaml", "route:", retries);
     let detection = "lb_policy: ROUND_ROBIN\noutlier_detection:\n  interval: 0.02s\n  base_ejection_time: 300s\n  max_ejection_percent: 50\n  enforcing_success_rate: 0\n  enforcing_failure_percentage: 100\n  failure_percentage_minimum_hosts: 1\n  failure_percentage_request_volume: 1\n";
@@ -253,9 +267,9 @@ fn report_has_attempts_ejections_and_drops() {
         "cluster_name: catalog",
         drops,
     );
-    let running = RunningShop::start(&shop);
+    let running = RunningShop::start(&shop, backends);
     let bad = shop.endpoints[0].to_string();
-    running.backends[0].set_status(14);
+    running.backends.all[0].set_status(14);
 
     let arguments = ["xds:///checkout", METHOD, "-n", "2000", "--timeout", "20s"];
     // A call fails if all of its attempts go to that backend before it is ejected.

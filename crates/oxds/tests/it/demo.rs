@@ -5,17 +5,28 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use crate::support::{command, folder, oxds, shop_on_free_ports};
+use crate::support::{Shop, command, folder, oxds, shop_on_free_ports};
+
+/// Runs a demo on free ports, and again on others while it returns `None`: another test took one of them in between.
+fn on_free_ports<T>(run: impl Fn(&Shop) -> Option<T>) -> (Shop, T) {
+    let once = |_| {
+        let shop = shop_on_free_ports();
+        run(&shop).map(|ran| (shop, ran))
+    };
+    (0..5).find_map(once).expect("free ports")
+}
 
 #[test]
 fn traffic_is_as_configured() {
-    let dir = shop_on_free_ports();
-    let ran = oxds([
-        "demo".as_ref(),
-        dir.path().as_os_str(),
-        "--for".as_ref(),
-        "3s".as_ref(),
-    ]);
+    let (_, ran) = on_free_ports(|shop| {
+        let ran = oxds([
+            "demo".as_ref(),
+            shop.path().as_os_str(),
+            "--for".as_ref(),
+            "3s".as_ref(),
+        ]);
+        (!ran.stderr.contains("in use")).then_some(ran)
+    });
     ran.expect(
         0,
         &[
@@ -31,16 +42,22 @@ fn traffic_is_as_configured() {
 /// Given a running demo. When the weights are edited, the traffic follows, and still matches the folder at the end.
 #[test]
 fn traffic_follows_an_edit() {
-    let dir = shop_on_free_ports();
-    let mut demo = command(["demo", "--for", "5s"])
-        .arg(dir.path())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary runs");
-    let mut lines = BufReader::new(demo.stdout.take().expect("piped")).lines();
+    let (shop, (mut demo, mut lines)) = on_free_ports(|shop| {
+        let mut demo = command(["demo", "--for", "5s"])
+            .arg(shop.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let mut lines = BufReader::new(demo.stdout.take().expect("piped")).lines();
+        let started = lines.any(|line| line.expect("UTF-8").contains("status"));
+        if !started {
+            demo.wait().expect("ended");
+            return None;
+        }
+        Some((demo, lines))
+    });
     let mut line = || lines.next().expect("more").expect("UTF-8");
-    while !line().contains("status") {}
-    let routes = dir.path().join("checkout/routes.yaml");
+    let routes = shop.path().join("checkout/routes.yaml");
     let text = fs::read_to_string(&routes).expect("read");
     let text = text
         .replace("weight: 90", "weight: 30")

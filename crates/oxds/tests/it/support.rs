@@ -101,7 +101,7 @@ pub(crate) fn shop() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop")
 }
 
-/// A copy of the example with free ports, so that tests and demos on one machine do not conflict.
+/// A copy of the example with ports of its own, so that tests on one machine do not conflict.
 #[derive(Debug)]
 pub(crate) struct Shop {
     pub(crate) dir: tempfile::TempDir,
@@ -115,16 +115,24 @@ impl Shop {
     }
 }
 
+/// Number of endpoints of the example.
+pub(crate) const SHOP_ENDPOINTS: usize = 7;
+
+/// Returns a copy of the example on ports that are free now. Another process may take one of them until they are bound.
 pub(crate) fn shop_on_free_ports() -> Shop {
-    let dir = folder(&[]);
     // All bound at the same time, so that the ports differ; closed when the copy is made.
-    let listeners: Vec<_> = (0..7)
+    let listeners: Vec<_> = (0..SHOP_ENDPOINTS)
         .map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"))
         .collect();
     let bound = listeners
         .iter()
         .map(|listener| listener.local_addr().expect("bound"));
-    let endpoints: Vec<_> = bound.collect();
+    shop_at(bound.collect())
+}
+
+/// Returns a copy of the example with these endpoints.
+pub(crate) fn shop_at(endpoints: Vec<SocketAddr>) -> Shop {
+    let dir = folder(&[]);
     for service in ["catalog", "checkout"] {
         fs::create_dir(dir.path().join(service)).expect("a folder");
         for file in ["clusters", "endpoints", "listener", "routes"] {

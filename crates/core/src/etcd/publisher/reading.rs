@@ -93,7 +93,7 @@ impl Work {
         }
     }
 
-    /// Returns the greatest seq of the lane that a replica serves; 0 if there is none (G-27).
+    /// Returns the greatest seq of the lane that a replica serves; 0 if no replica serves it (G-27).
     fn greatest_seq(&self, statuses: &[KeyValue]) -> u64 {
         let statuses = statuses
             .iter()

@@ -127,7 +127,7 @@ fn config(made: &Made) -> Option<std::sync::Arc<XdsConfig>> {
     resolver.poll_config()?.ok()
 }
 
-/// The result of the channel, for each of many random numbers: the cluster, or why there is none.
+/// The result of the channel, for each of many random numbers: the cluster, or the reason that no cluster was chosen.
 fn sampled(config: &XdsConfig, request: &Request) -> BTreeMap<String, f64> {
     const COUNT: u32 = 4_000;
     let mut state = 1_u64;

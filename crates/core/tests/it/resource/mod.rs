@@ -2,10 +2,12 @@
 
 mod assignment;
 mod cluster;
+mod cluster_policy;
 mod filter;
 mod listener;
 mod policy;
 mod route;
+mod route_policy;
 mod socket_listener;
 mod tls;
 mod v2;

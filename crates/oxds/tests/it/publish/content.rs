@@ -139,7 +139,7 @@ fn g12_folder_that_is_invalid_with_the_store_is_refused() {
     store
         .publish(routes.path(), [])
         .expect(0, &["route.yaml", "warning"]);
-    // It is none when another lane has the cluster.
+    // when another lane has the cluster, there is no warning
     let late = folder(&[("late.yaml", &cluster("late"))]);
     store
         .publish(late.path(), ["--lane", "late"])
