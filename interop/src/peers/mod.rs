@@ -46,6 +46,7 @@ pub(crate) struct Peers {
     /// Test of the status page, and the browser that it drives.
     pub(crate) node_page: PathBuf,
     pub(crate) chromium: PathBuf,
+    pub(crate) prometheus: PathBuf,
     /// grpc-go 1.32 and 1.36.
     pub(crate) go_v2_clients: [PathBuf; 2],
     pub(crate) buf: PathBuf,
@@ -93,6 +94,7 @@ impl Peers {
             node_client: interop.join("peers/node/client.js"),
             node_page: interop.join("peers/node/page.js"),
             chromium: "/usr/bin/chromium".into(),
+            prometheus: "/usr/bin/prometheus".into(),
             node_modules: installed.join("node/node_modules"),
             go_v2_clients: ["1.32", "1.36"].map(|v| installed.join(format!("bin/client-{v}"))),
             buf: installed.join("node/node_modules/.bin/buf"),
@@ -114,6 +116,7 @@ impl Peers {
             &peers.python_rest,
             &peers.node_page,
             &peers.chromium,
+            &peers.prometheus,
             &peers.go_backend,
             &peers.python_debug,
             &peers.go_client,

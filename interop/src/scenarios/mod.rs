@@ -25,6 +25,7 @@ mod grpc_server;
 mod grpc_v2;
 mod loads;
 mod mtls;
+mod prometheus;
 mod rbac;
 mod restart;
 mod scenario;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         rbac::scenarios(),
         admin::scenarios(),
         status_page::scenarios(),
+        prometheus::scenarios(),
         csds::scenarios(),
         restart::scenarios(),
         source::scenarios(),
