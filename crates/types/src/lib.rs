@@ -19,6 +19,7 @@
 //! | [`request`] | encoding of requests for API v2 and v3 |
 //! | [`RequestSize`] | size of a request before it is decoded |
 //! | [`identity`] | versions, features and extensions of clients, and the major that both sides use |
+//! | [`Decode`] | decoders of large messages |
 //! | [`orca`] | load reports of backends |
 //! | [`version_map`] | conversion of resources between API v2 and v3 |
 //! | [`version`] | content hashes of a resource, and of a set of resources |
@@ -79,6 +80,7 @@ mod advice;
 mod clip;
 #[cfg(feature = "codec")]
 pub mod codec;
+mod decode;
 #[cfg(feature = "codec")]
 mod depth;
 #[cfg(feature = "codec")]
@@ -126,6 +128,7 @@ pub mod version_map;
 #[cfg(feature = "codec")]
 mod wire;
 
+pub use decode::Decode;
 #[cfg(feature = "codec")]
 pub use error::{Error, Position};
 #[cfg(feature = "server")]

@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::config::cluster::v3::Cluster as ClusterProto;
 use envoy_types::pb::envoy::config::core::v3::{
     ConfigSource, RoutingPriority, config_source::ConfigSourceSpecifier,
 };
-use prost::Message;
+use oxds_types::Decode;
 
 use super::Invalid;
 use super::affinity;
@@ -64,7 +64,7 @@ const DEFAULT_MAX_REQUESTS: u32 = 1024;
 
 impl Cluster {
     pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
-        let proto = ClusterProto::decode(value)?;
+        let proto = ClusterProto::from_bytes(value)?;
         if proto.name.is_empty() {
             return Err(Invalid::new("must not be empty").at("name"));
         }

@@ -10,7 +10,7 @@ use envoy_types::pb::envoy::config::route::v3::{
     route_action::{ClusterSpecifier, HostRewriteSpecifier, MaxStreamDuration},
     route_match::PathSpecifier,
 };
-use prost::Message;
+use oxds_types::Decode;
 
 use super::Invalid;
 use super::assignment::per_million;
@@ -206,7 +206,7 @@ impl RouteConfig {
     }
 
     pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
-        let proto = RouteConfiguration::decode(value)?;
+        let proto = RouteConfiguration::from_bytes(value)?;
         if proto.name.is_empty() {
             return Err(Invalid::new("must not be empty").at("name"));
         }

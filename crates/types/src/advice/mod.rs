@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use envoy_types::pb::envoy::config::listener::v3::Listener;
 use prost_reflect::{DynamicMessage, Value};
 
+use crate::Decode;
 use crate::ResourceType;
 use crate::path::{FieldPath, Step, key_text};
 use crate::schema::{Message, Shape, Type, WellKnown, unpack};
@@ -80,7 +81,7 @@ fn advise_by_api(
 ) -> Option<Reader> {
     let mut reader = None;
     if schema.full_name() == "envoy.config.listener.v3.Listener"
-        && let Ok(listener) = message.transcode_to::<Listener>()
+        && let Ok(listener) = Listener::from_bytes(value)
     {
         filter_chains::check(&listener, path, report);
         grpc_server::check(&listener, path, report);

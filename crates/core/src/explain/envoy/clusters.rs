@@ -7,8 +7,7 @@ use envoy_types::pb::envoy::config::cluster::v3::cluster::{
     ClusterDiscoveryType, DiscoveryType, LbPolicy, common_lb_config::LocalityConfigSpecifier,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
-use oxds_types::ResourceType;
-use prost::Message;
+use oxds_types::{Decode, ResourceType};
 
 use crate::explain::model::{Action, ClusterStep, Destination};
 use crate::explain::source::ResourceSource;
@@ -40,7 +39,7 @@ fn cluster(name: &str, source: &impl ResourceSource) -> ClusterStep {
     let Some(value) = source.find(&ResourceType::CLUSTER, name) else {
         return failed(format!("503: cluster {name:?} does not exist"));
     };
-    let cluster = match Cluster::decode(value) {
+    let cluster = match Cluster::from_bytes(&value) {
         Ok(cluster) => cluster,
         Err(error) => return failed(error.to_string()),
     };
@@ -140,5 +139,5 @@ fn assignment(cluster: &Cluster, source: &impl ResourceSource) -> Option<Cluster
         .filter(|name| !name.is_empty())
         .unwrap_or(&cluster.name);
     let value = source.find(&ResourceType::ENDPOINT, name)?;
-    ClusterLoadAssignment::decode(value).ok()
+    ClusterLoadAssignment::from_bytes(&value).ok()
 }

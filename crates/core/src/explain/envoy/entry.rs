@@ -9,8 +9,7 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
     HttpConnectionManager, http_connection_manager::RouteSpecifier,
 };
 use envoy_types::pb::google::protobuf::Any;
-use oxds_types::ResourceType;
-use prost::Message;
+use oxds_types::{Decode, ResourceType};
 
 use crate::explain::labels::Labels;
 use crate::explain::model::{ListenerStep, RoutePlace};
@@ -42,7 +41,7 @@ pub(super) struct Part {
 /// Whether the listener exists and has no part for gRPC clients.
 pub(in crate::explain) fn has_socket_only(source: &impl ResourceSource, name: &str) -> bool {
     let value = source.find(&ResourceType::LISTENER, name);
-    let listener = value.and_then(|value| Listener::decode(value).ok());
+    let listener = value.and_then(|value| Listener::from_bytes(&value).ok());
     listener.is_some_and(|listener| listener.api_listener.is_none())
 }
 
@@ -57,7 +56,7 @@ impl Entry {
     ) -> Result<Self, String> {
         let value = source.find(&ResourceType::LISTENER, name);
         let value = value.ok_or_else(|| format!("listener {name:?} does not exist"))?;
-        let listener = Listener::decode(value);
+        let listener = Listener::from_bytes(&value);
         let listener = listener.map_err(|error| format!("listener {name:?}: {error}"))?;
         let mut tables = BTreeMap::new();
         let mut parts = Vec::new();
@@ -172,7 +171,7 @@ fn part(
     if !any.type_url.ends_with(MANAGER) {
         return None;
     }
-    let manager = HttpConnectionManager::decode(&*any.value);
+    let manager = HttpConnectionManager::from_bytes(&any.value);
     let (manager, table) = match manager {
         Err(error) => (HttpConnectionManager::default(), Err(error.to_string())),
         Ok(mut manager) => {
@@ -210,7 +209,7 @@ fn routes(
 fn by_rds(name: &str, source: &impl ResourceSource) -> Result<Table, String> {
     let value = source.find(&ResourceType::ROUTE, name);
     let value = value.ok_or_else(|| format!("route configuration {name:?} does not exist"))?;
-    let routes = RouteConfiguration::decode(value);
+    let routes = RouteConfiguration::from_bytes(&value);
     let routes = routes.map_err(|error| format!("route configuration {name:?}: {error}"))?;
     // Envoy gets the virtual hosts of VHDS as requests need them; each is named ROUTE_CONFIGURATION/DOMAIN.
     let mut hosts = Vec::new();
@@ -221,7 +220,8 @@ fn by_rds(name: &str, source: &impl ResourceSource) -> Result<Table, String> {
                 .is_some_and(|rest| rest.starts_with('/'))
             {
                 let value = source.find(&ResourceType::VIRTUAL_HOST, &host);
-                let decoded = value.map(VirtualHost::decode).transpose();
+                let decoded = value.map(|value| VirtualHost::from_bytes(&value));
+                let decoded = decoded.transpose();
                 hosts.extend(decoded.map_err(|error| format!("virtual host {host:?}: {error}"))?);
             }
         }

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 
 use envoy_types::pb::envoy::config::core::v3::{HealthStatus, Locality as LocalityProto};
 use envoy_types::pb::envoy::config::endpoint::v3::{ClusterLoadAssignment, LocalityLbEndpoints};
-use oxds_types::ResourceType;
-use prost::Message;
+use oxds_types::{Decode, ResourceType};
 
 use crate::explain::addresses::endpoint_address;
 use crate::explain::model::{
@@ -106,7 +105,7 @@ fn add_leaf(
     step.notes
         .extend(note(&leaf.cluster.policy).map(str::to_owned));
     let value = source.find(&ResourceType::ENDPOINT, &assignment.name);
-    let proto = value.and_then(|value| ClusterLoadAssignment::decode(value).ok());
+    let proto = value.and_then(|value| ClusterLoadAssignment::from_bytes(&value).ok());
     let proto = proto.unwrap_or_default();
     for (priority, localities) in (0..).zip(&assignment.priorities) {
         let has_endpoints = localities.iter().any(|one| !one.endpoints.is_empty());

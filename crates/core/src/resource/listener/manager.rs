@@ -7,7 +7,7 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
     HttpConnectionManager, http_connection_manager::RouteSpecifier,
 };
 use envoy_types::pb::google::protobuf::Any;
-use prost::Message;
+use oxds_types::Decode;
 
 use crate::resource::convert::{duration, message, same_server};
 use crate::resource::extension::Extensions;
@@ -55,7 +55,7 @@ impl HttpManager {
                 )));
             }
         };
-        let manager = HttpConnectionManager::decode(&*any.value)?;
+        let manager = HttpConnectionManager::from_bytes(&any.value)?;
         // gRFC A41: both fields must be unset, since they concern the client's address as a server sees it.
         if manager.xff_num_trusted_hops != 0 {
             return Err(Invalid::new("must be zero").at("xff_num_trusted_hops"));

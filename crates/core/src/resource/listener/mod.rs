@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use envoy_types::pb::envoy::config::listener::v3::Listener as ListenerProto;
 use envoy_types::pb::google::protobuf::Any;
-use prost::Message;
+use oxds_types::Decode;
 
 use super::Invalid;
 use super::extension::Extensions;
@@ -53,7 +53,7 @@ pub struct ApiListener {
 
 impl Listener {
     pub(super) fn from_bytes(value: &[u8], extensions: &Extensions) -> Result<Self, Invalid> {
-        let proto = ListenerProto::decode(value)?;
+        let proto = ListenerProto::from_bytes(value)?;
         if proto.name.is_empty() {
             return Err(Invalid::new("must not be empty").at("name"));
         }

@@ -15,8 +15,7 @@ use envoy_types::pb::envoy::extensions::filters::network::http_connection_manage
     HttpConnectionManager, http_connection_manager::RouteSpecifier,
 };
 use oxds_core::snapshot::{Resource, Snapshot};
-use oxds_types::ResourceType;
-use prost::Message;
+use oxds_types::{Decode, ResourceType};
 
 use crate::admin::page::url::url;
 use crate::load::ClusterLoad;
@@ -426,14 +425,10 @@ fn resource_url(resource_type: &ResourceType, name: &str) -> String {
     )
 }
 
-fn found<M: Message + Default>(
-    snapshot: &Snapshot,
-    resource_type: &ResourceType,
-    name: &str,
-) -> Option<M> {
+fn found<M: Decode>(snapshot: &Snapshot, resource_type: &ResourceType, name: &str) -> Option<M> {
     decode(&snapshot.get(resource_type, name)?.value())
 }
 
-fn decode<M: Message + Default>(value: &[u8]) -> Option<M> {
-    M::decode(value).ok()
+fn decode<M: Decode>(value: &[u8]) -> Option<M> {
+    M::from_bytes(value).ok()
 }
