@@ -31,10 +31,12 @@ pub(super) fn serve(listener: TcpListener, member: Arc<Member>) -> AbortHandle {
 
 async fn connection(socket: TcpStream, open: Open) {
     let mut silence = open.0.is_silent.subscribe();
-    let member = Arc::clone(&open.0);
+    // A call runs in a task of its own, which ends a moment after its connection. Until then it could still take effect, so the
+    // connection counts as open.
+    let open = Arc::new(open);
     let service = service_fn(move |request| {
-        let member = Arc::clone(&member);
-        async move { Ok::<_, Infallible>(answer(request, member).await) }
+        let open = Arc::clone(&open);
+        async move { Ok::<_, Infallible>(answer(request, Arc::clone(&open.0)).await) }
     });
     let serving =
         http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(socket), service);
@@ -49,7 +51,7 @@ async fn connection(socket: TcpStream, open: Open) {
     }
 }
 
-/// Counts an open connection until dropped.
+/// Counts a connection until it and its calls have ended.
 struct Open(Arc<Member>);
 
 impl Open {

@@ -27,7 +27,7 @@ pub(super) struct Member {
 pub struct Activity {
     /// Number of connections since the start.
     pub accepted: usize,
-    /// Number of open connections.
+    /// Number of connections that are open, or have calls that have not ended.
     pub connections: usize,
     /// Number of open watches.
     pub watches: usize,
