@@ -18,6 +18,7 @@ import (
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	"google.golang.org/grpc"
 )
@@ -27,6 +28,8 @@ func main() {
 	holding := flag.String("holding", "clusters", "clusters or assignments")
 	count := flag.Int("count", 1000, "how many")
 	groups := flag.Int("groups", 0, "how many groups of nodes, each with a few resources of its own")
+	endpoints := flag.String("etcd", "", "follow these members of etcd")
+	prefix := flag.String("prefix", "", "the prefix of the clusters in etcd")
 	folder := flag.String("load", "", "load this folder of YAML, print the result as JSON, and end")
 	flag.Parse()
 	if *folder != "" {
@@ -34,6 +37,11 @@ func main() {
 		return
 	}
 
+	if *endpoints != "" {
+		serve(follow(*endpoints, *prefix))
+		// The parent ends this program by a signal.
+		select {}
+	}
 	resources := newResources(*holding, *count)
 	var held store
 	switch *kind {
@@ -45,18 +53,23 @@ func main() {
 		log.Fatalf("unknown cache %q", *kind)
 	}
 
+	serve(held.cache())
+
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		obey(lines.Text(), held, resources)
+	}
+}
+
+// serve serves a cache, and prints the address.
+func serve(held cache.Cache) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
 	rpc := grpc.NewServer()
-	discovery.RegisterAggregatedDiscoveryServiceServer(rpc, server.NewServer(context.Background(), held.cache(), nil))
+	discovery.RegisterAggregatedDiscoveryServiceServer(rpc, server.NewServer(context.Background(), held, nil))
 	go func() { log.Fatal(rpc.Serve(listener)) }()
 	fmt.Println(listener.Addr())
-
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		obey(lines.Text(), held, resources)
-	}
 }
 
 func obey(line string, held store, resources *resources) {

@@ -18,16 +18,11 @@ pub(super) struct Counts {
 impl Counts {
     /// Scrapes the HTTP port at this address.
     pub(super) fn read(address: &str) -> Result<Self, String> {
-        let text = get(address).map_err(|error| format!("{address}: {error}"))?;
-        let counter = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok())
-                .ok_or_else(|| format!("/metrics has no {name}"))
-        };
+        let text = page(address, "/metrics")?;
         Ok(Self {
-            wakeups: counter("oxds_wakeups_total ")?,
-            encodes: counter("oxds_encodes_total ")?,
-            hashes: counter("oxds_hashes_total ")?,
+            wakeups: counter(&text, "oxds_wakeups_total")?,
+            encodes: counter(&text, "oxds_encodes_total")?,
+            hashes: counter(&text, "oxds_hashes_total")?,
         })
     }
 }
@@ -45,9 +40,26 @@ impl Sub for Counts {
     }
 }
 
-fn get(address: &str) -> std::io::Result<String> {
+/// Returns the value of a metric without labels of the server with this HTTP port.
+pub(super) fn value(address: &str, name: &str) -> Result<u64, String> {
+    counter(&page(address, "/metrics")?, name)
+}
+
+fn counter(text: &str, name: &str) -> Result<u64, String> {
+    let mut rows = text.lines().filter_map(|line| line.split_once(' '));
+    let row = rows.rfind(|(found, _)| *found == name);
+    row.and_then(|(_, value)| value.parse().ok())
+        .ok_or_else(|| format!("/metrics has no {name}"))
+}
+
+/// Fetches a page of the HTTP port at this address, with its head.
+pub(super) fn page(address: &str, path: &str) -> Result<String, String> {
+    get(address, path).map_err(|error| format!("{address}{path}: {error}"))
+}
+
+fn get(address: &str, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    let request = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let mut text = String::new();
     stream.read_to_string(&mut text)?;

@@ -20,6 +20,7 @@
 //! | P-11: a whole state replaced by an equal one | [`replace`] |
 //! | P-12: node groups | [`groups`] |
 //! | P-13: a resource that every client NACKs | [`poison`] |
+//! | GB-1 … GB-9: replicas of a configuration in etcd | [`replicas`] |
 
 pub(crate) mod change;
 pub(crate) mod fan_out;
@@ -32,6 +33,7 @@ pub(crate) mod poison;
 mod probe;
 pub(crate) mod reconnect;
 pub(crate) mod replace;
+pub(crate) mod replicas;
 mod request;
 mod rig;
 mod server;

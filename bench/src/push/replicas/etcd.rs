@@ -1,0 +1,255 @@
+//! An etcd cluster of three members, its writer, and a watch that tells when it commits.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use oxds_core::etcd::publisher::{PublishOptions, PublishOutcome, Publisher, Wanted};
+use oxds_core::etcd::{Entry, Place, Prefix, Segment, Stored};
+use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient};
+use oxds_server::store::etcd::writer::{self, Session};
+use oxds_types::etcd::prefix_end;
+use oxds_types::etcd::{
+    PutRequest, RangeRequest, Request, RequestOp, TxnRequest, WatchCreateRequest,
+};
+use tempfile::TempDir;
+use tokio::net::TcpSocket;
+use tokio::sync::mpsc;
+
+use super::super::holding::{Holding, resource_name};
+use crate::program::program;
+use crate::roles::{Part, Processors};
+
+/// Prefix of the configuration of `oxds serve --etcd`.
+pub(super) const PREFIX: &str = "/oxds/default/";
+/// Members of the cluster.
+const MEMBERS: usize = 3;
+/// Time in which the members must elect a leader.
+const START: Duration = Duration::from_secs(60);
+/// Operations of a transaction that etcd takes by default.
+const BATCH: usize = 128;
+/// Keys per page of a read, as a replica reads them.
+const PAGE: i64 = 5_000;
+
+/// A running cluster.
+pub(super) struct Etcd {
+    _members: Vec<Part>,
+    /// URLs of its members, as `--etcd` takes them.
+    pub(super) urls: String,
+    client: EtcdClient,
+    session: Session,
+    /// Number of the last change of a resource: no two are equal.
+    generation: usize,
+    _folder: TempDir,
+    /// The members' ports: nothing else gets them.
+    _held: Vec<TcpSocket>,
+}
+
+impl Etcd {
+    /// Starts the cluster, and waits until it takes writes.
+    pub(super) async fn start() -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(text)?;
+        let mut held = Vec::new();
+        let mut url = || {
+            // It does not listen, so that a server may: both allow the reuse of addresses.
+            let socket = TcpSocket::new_v4().map_err(text)?;
+            socket.set_reuseaddr(true).map_err(text)?;
+            socket.bind((Ipv4Addr::LOCALHOST, 0).into()).map_err(text)?;
+            let address = socket.local_addr().map_err(text)?;
+            held.push(socket);
+            Ok::<_, String>(format!("http://{address}"))
+        };
+        let mut addresses = Vec::new();
+        for member in 0..MEMBERS {
+            addresses.push((format!("m{member}"), url()?, url()?));
+        }
+        let all: Vec<_> = addresses
+            .iter()
+            .map(|(name, _, peer)| format!("{name}={peer}"))
+            .collect();
+        let etcd = program("OXDS_BENCH_ETCD")?;
+        let mut members = Vec::new();
+        for (name, client, peer) in &addresses {
+            let arguments = [
+                format!("--name={name}"),
+                format!("--data-dir={}", folder.path().join(name).display()),
+                format!(
+                    "--log-outputs={}",
+                    folder.path().join(format!("{name}.log")).display()
+                ),
+                format!("--listen-client-urls={client}"),
+                format!("--advertise-client-urls={client}"),
+                format!("--listen-peer-urls={peer}"),
+                format!("--initial-advertise-peer-urls={peer}"),
+                format!("--initial-cluster={}", all.join(",")),
+            ];
+            members.push(Part::start_program_measuring(
+                &etcd,
+                Processors::Alone,
+                &arguments,
+            )?);
+        }
+        let urls: Vec<_> = addresses.into_iter().map(|(_, client, _)| client).collect();
+        let urls = urls.join(",");
+        let endpoints: Endpoints = urls.parse().map_err(text)?;
+        let options = ClientOptions::new(&endpoints, None)
+            .map_err(text)?
+            .timeout(START);
+        Ok(Self {
+            _members: members,
+            client: connect(&endpoints, &options).await?,
+            session: Session::new(endpoints, options),
+            urls,
+            generation: 0,
+            _folder: folder,
+            _held: held,
+        })
+    }
+
+    /// Publishes this many clusters below a prefix.
+    pub(super) async fn fill(&mut self, prefix: &str, count: usize) -> Result<(), String> {
+        let entries = (0..count).map(|index| entry(index, 0)).collect();
+        self.publish(prefix, Wanted::State(entries)).await
+    }
+
+    /// Publishes a change of each of the first clusters.
+    pub(super) async fn change(&mut self, prefix: &str, clusters: usize) -> Result<(), String> {
+        self.generation += 1;
+        let changed = (0..clusters).map(|index| {
+            let (entry, stored) = entry(index, self.generation);
+            (entry, Some(stored))
+        });
+        let changed: BTreeMap<_, _> = changed.collect();
+        self.publish(prefix, Wanted::Changes(changed)).await
+    }
+
+    async fn publish(&mut self, prefix: &str, wanted: Wanted) -> Result<(), String> {
+        let prefix = Prefix::new(prefix).map_err(text)?;
+        let lane = Segment::lane("main").map_err(text)?;
+        let options = PublishOptions::new(prefix, lane, writer::publish_id());
+        let publisher = Publisher::new(options, wanted);
+        let outcome = writer::publish(&mut self.session, publisher, |_| true, |_| {}).await;
+        match outcome.map_err(text)? {
+            PublishOutcome::Published {
+                unfinished: None, ..
+            } => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    /// Writes this many clusters, each as a key below a prefix of its own: for the plain alternative.
+    pub(super) async fn fill_plain(&mut self, prefix: &str, count: usize) -> Result<(), String> {
+        let all: Vec<_> = (0..count).collect();
+        for batch in all.chunks(BATCH) {
+            let success = batch.iter().map(|&index| RequestOp {
+                request: Some(Request::Put(plain(prefix, index, 0))),
+            });
+            let transaction = TxnRequest {
+                success: success.collect(),
+                ..TxnRequest::default()
+            };
+            self.client.txn(transaction).await.map_err(text)?;
+        }
+        Ok(())
+    }
+
+    /// Changes the first cluster of the plain alternative.
+    pub(super) async fn change_plain(&mut self, prefix: &str) -> Result<(), String> {
+        self.generation += 1;
+        let put = plain(prefix, 0, self.generation);
+        self.client.put(put).await.map(drop).map_err(text)
+    }
+
+    /// Watches a prefix, and returns the time of each response that has events.
+    pub(super) async fn watch(
+        &self,
+        prefix: &str,
+    ) -> Result<mpsc::UnboundedReceiver<Instant>, String> {
+        let create = WatchCreateRequest {
+            key: prefix.as_bytes().to_vec().into(),
+            range_end: prefix_end(prefix.as_bytes()).into(),
+            fragment: true,
+            ..WatchCreateRequest::default()
+        };
+        let (mut stream, _) = self.client.watch(create).await.map_err(text)?;
+        let (sender, times) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok(response) = stream.next().await {
+                if !response.events.is_empty() && sender.send(Instant::now()).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(times)
+    }
+
+    /// Reads all keys below a prefix, in pages at one revision, without a look at the values. Returns the time that it took.
+    pub(super) async fn read(&self, prefix: &str) -> Result<Duration, String> {
+        let start = Instant::now();
+        let end = prefix_end(prefix.as_bytes());
+        let (mut key, mut revision) = (prefix.as_bytes().to_vec(), 0);
+        loop {
+            let page = RangeRequest {
+                key: key.into(),
+                range_end: end.clone().into(),
+                limit: PAGE,
+                revision,
+                ..RangeRequest::default()
+            };
+            let page = self.client.range(page).await.map_err(text)?;
+            revision = page.header.map_or(0, |header| header.revision);
+            let Some(last) = page.kvs.last().filter(|_| page.more) else {
+                return Ok(start.elapsed());
+            };
+            key = last.key.to_vec();
+            key.push(0);
+        }
+    }
+}
+
+/// Tries again until the cluster has a leader.
+async fn connect(endpoints: &Endpoints, options: &ClientOptions) -> Result<EtcdClient, String> {
+    let first = endpoints.iter().next().ok_or("no member")?;
+    let deadline = Instant::now() + START;
+    loop {
+        let connected = EtcdClient::connect(first, options).await;
+        let written = match connected {
+            Ok(client) => {
+                let put = PutRequest {
+                    key: b"/started"[..].into(),
+                    ..PutRequest::default()
+                };
+                client.put(put).await.map(|_| client)
+            }
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(client) => return Ok(client),
+            Err(error) if Instant::now() > deadline => return Err(text(error)),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+fn entry(index: usize, generation: usize) -> (Entry, Arc<Stored>) {
+    let resource = Holding::Clusters.resource(index, generation);
+    let place = Place {
+        group: None,
+        resource_type: resource.resource_type().clone(),
+        name: Arc::clone(resource.name()),
+    };
+    (place.into(), Arc::new(Stored::of_resource(&resource, None)))
+}
+
+fn plain(prefix: &str, index: usize, generation: usize) -> PutRequest {
+    PutRequest {
+        key: format!("{prefix}{}", resource_name(index)).into(),
+        value: Holding::Clusters.resource(index, generation).value(),
+        ..PutRequest::default()
+    }
+}
+
+pub(super) fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,162 @@
+//! Servers that follow etcd, each with a client that reads everything.
+
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::super::metrics;
+use super::super::probe::Probe;
+use super::etcd::{Etcd, PREFIX};
+use super::{LIMIT, REPLICAS};
+use crate::program::program;
+use crate::roles::Part;
+
+/// Servers of a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `oxds serve --etcd`.
+    Oxds,
+    /// go-control-plane, fed by etcd's Go client.
+    Plain,
+}
+
+/// A server that follows etcd.
+pub(super) struct Replica {
+    pub(super) part: Part,
+    /// Address of its discovery services.
+    pub(super) grpc: String,
+    /// Address of its HTTP port; none of the plain alternative.
+    http: Option<String>,
+}
+
+impl Replica {
+    /// Starts `oxds serve --etcd` without a state of its own.
+    pub(super) fn oxds(etcd: &Etcd, prefix: &str, id: &str) -> Result<Self, String> {
+        let arguments = [
+            "serve",
+            "--etcd",
+            &etcd.urls,
+            "--prefix",
+            prefix,
+            "--replica",
+            id,
+        ];
+        serve(&arguments)
+    }
+
+    /// Starts the plain alternative.
+    fn plain(etcd: &Etcd, prefix: &str) -> Result<Self, String> {
+        let program = program("OXDS_BENCH_GO_CONTROL_PLANE")?;
+        let arguments = [format!("-etcd={}", etcd.urls), format!("-prefix={prefix}")];
+        let part = Part::start_program(&program, &arguments)?;
+        Ok(Self {
+            grpc: part.hello().to_owned(),
+            http: None,
+            part,
+        })
+    }
+
+    /// Returns the value of a metric.
+    pub(super) fn metric(&self, name: &str) -> Result<u64, String> {
+        let http = self.http.as_deref().ok_or("a peer without metrics")?;
+        metrics::value(http, name)
+    }
+
+    /// Whether it serves.
+    pub(super) fn is_ready(&self) -> Result<bool, String> {
+        let http = self.http.as_deref().ok_or("a peer without readiness")?;
+        Ok(metrics::page(http, "/readyz")?.starts_with("HTTP/1.1 200"))
+    }
+}
+
+/// Starts `oxds` with these arguments, on ports that the system chooses.
+pub(super) fn serve(arguments: &[&str]) -> Result<Replica, String> {
+    let program = program("OXDS_BENCH_OXDS")?;
+    let ports = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+    let arguments = arguments.iter().chain(&ports).map(|&text| text.to_owned());
+    let mut part = Part::start_program(&program, &arguments.collect::<Vec<_>>())?;
+    let line = |text: &str, word| {
+        let address = text.strip_prefix(word).map(str::to_owned);
+        address.ok_or_else(|| format!("oxds serve: {text}"))
+    };
+    let grpc = line(part.hello(), "grpc ")?;
+    let http = line(&part.answer()?, "http ")?;
+    Ok(Replica {
+        part,
+        grpc,
+        http: Some(http),
+    })
+}
+
+/// Servers, and the clusters that their clients get.
+pub(super) struct Fleet {
+    pub(super) replicas: Vec<Replica>,
+    /// Number of a replica, of clusters in a response, and its time.
+    arrivals: mpsc::UnboundedReceiver<(usize, usize, Instant)>,
+}
+
+impl Fleet {
+    /// Starts servers, and waits until their clients have this many clusters.
+    pub(super) async fn start(
+        kind: Kind,
+        etcd: &Etcd,
+        prefix: &str,
+        clusters: usize,
+    ) -> Result<Self, String> {
+        let mut replicas = Vec::new();
+        for number in 0..REPLICAS {
+            replicas.push(match kind {
+                Kind::Oxds => Replica::oxds(etcd, prefix, &format!("r{number}"))?,
+                Kind::Plain => Replica::plain(etcd, prefix)?,
+            });
+        }
+        let (sender, arrivals) = mpsc::unbounded_channel();
+        for (number, replica) in replicas.iter().enumerate() {
+            let mut probe = Probe::connect(&replica.grpc).await?;
+            probe.sync(clusters).await?;
+            let sender = sender.clone();
+            tokio::spawn(async move {
+                while let Ok(resources) = probe.next_change().await {
+                    if sender.send((number, resources, Instant::now())).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Ok(Self { replicas, arrivals })
+    }
+
+    /// Waits until every client has this many more clusters, and returns the time of the last response. More of them are an error.
+    pub(super) async fn until(&mut self, clusters: usize) -> Result<Instant, String> {
+        let mut missing = vec![clusters; self.replicas.len()];
+        let mut last = Instant::now();
+        while missing.iter().any(|&count| count > 0) {
+            let arrived = tokio::time::timeout(LIMIT, self.arrivals.recv());
+            let arrived = arrived
+                .await
+                .map_err(|_| format!("{missing:?} clusters did not arrive"))?;
+            let (number, resources, time) = arrived.ok_or("the clients ended")?;
+            missing[number] = missing[number]
+                .checked_sub(resources)
+                .ok_or_else(|| format!("replica {number} sent too many clusters"))?;
+            last = time;
+        }
+        Ok(last)
+    }
+}
+
+/// The prefix of a kind's configuration.
+pub(super) fn prefix(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Oxds => PREFIX,
+        Kind::Plain => "/plain/",
+    }
+}
+
+/// The prefix of the keys that only the writer of a kind writes.
+pub(super) fn published(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Oxds => "/oxds/default/l/",
+        Kind::Plain => prefix(kind),
+    }
+}

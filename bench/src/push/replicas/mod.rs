@@ -1,0 +1,62 @@
+//! GB-1 … GB-9: replicas of one configuration in etcd.
+//!
+//! ```text
+//!    processor 0                                processor 1
+//!   ┌───────────────────┐  publish   ┌─────────────────────────────┐
+//!   │ the writer        │ ─────────▶ │ etcd: three members         │
+//!   │ a watch of etcd   │ ◀───────── │   │ watch                   │
+//!   │ a probe or swarm  │ ◀───────── │ oxds serve × 3, or a plain  │
+//!   │ per replica       │    ADS     │ Go program × 3              │
+//!   └───────────────────┘            └─────────────────────────────┘
+//! ```
+//!
+//! The writer's own watch tells when etcd has committed a publish: the figures are the time after that, so that etcd's disk does not
+//! count. The plain alternative to replicas is go-control-plane with a linear cache that etcd's Go client feeds, a key per resource; it
+//! has no atomic publishes, no checks and no state of replicas.
+//!
+//! | scenario | module |
+//! |---|---|
+//! | GB-1: one resource is published; GB-2: 5,000 at once | [`publish`] |
+//! | GB-3: a replica starts; GB-8: its memory | [`start`] |
+//! | GB-4: a replica is killed | [`death`] |
+//! | GB-9: CPU of a replica per publish, by the number of resources | [`cost`] |
+
+mod cost;
+mod death;
+mod etcd;
+mod fleet;
+mod publish;
+mod start;
+
+use std::time::Duration;
+
+use super::rig::wait;
+use crate::Plan;
+use crate::report::Table;
+
+/// Replicas of the configuration.
+const REPLICAS: usize = 3;
+
+/// A step that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Ids of the scenarios of [`run`].
+pub(crate) const IDS: &[&str] = &["GB-1", "GB-2", "GB-3", "GB-4", "GB-8", "GB-9"];
+
+pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    wait(async {
+        if ["GB-1", "GB-2"].iter().any(|id| plan.wants(id)) {
+            publish::run(plan, table).await?;
+        }
+        if ["GB-3", "GB-8"].iter().any(|id| plan.wants(id)) {
+            start::run(plan, table).await?;
+        }
+        if plan.wants("GB-4") {
+            death::run(plan, table).await?;
+        }
+        if plan.wants("GB-9") {
+            cost::run(plan, table).await?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,92 @@
+//! GB-3, GB-8: a replica starts without a state, and its memory beside that of a folder with the same resources.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use oxds_types::codec::{self, Format};
+use oxds_types::discovery::Any;
+
+use super::super::holding::Holding;
+use super::LIMIT;
+use super::etcd::{Etcd, PREFIX, text};
+use super::fleet::{Replica, serve};
+use crate::Plan;
+use crate::memory::mib;
+use crate::report::{Row, Table, Target, median};
+
+/// Resources in one file of the folder.
+const PER_FILE: usize = 1_000;
+
+pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds) = if plan.smoke { (1_000, 1) } else { (100_000, 5) };
+    let mut etcd = Etcd::start().await?;
+    etcd.fill(PREFIX, clusters).await?;
+    let (mut starts, mut reads) = (Vec::new(), Vec::new());
+    let mut replica = None;
+    for _ in 0..rounds {
+        reads.push(millis(etcd.read(PREFIX).await?));
+        drop(replica.take());
+        let start = Instant::now();
+        let started = Replica::oxds(&etcd, PREFIX, "r0")?;
+        ready(&started).await?;
+        starts.push(millis(start.elapsed()));
+        replica = Some(started);
+    }
+    if plan.wants("GB-3") {
+        table.row(&Row {
+            id: "GB-3",
+            what: &format!("{clusters} resources, start to ready (ms)"),
+            ours: median(starts),
+            peer: ("read alone", median(reads)),
+            target: Target::AtMost(2.0),
+        });
+    }
+    let replica = replica.ok_or("no replica")?;
+    if plan.wants("GB-8") {
+        let folder = tempfile::tempdir().map_err(text)?;
+        write(folder.path(), clusters)?;
+        let path = folder.path().to_str().ok_or("a path that is not UTF-8")?;
+        let beside = serve(&["serve", path])?;
+        ready(&beside).await?;
+        table.row(&Row {
+            id: "GB-8",
+            what: &format!("memory with {clusters} resources (MiB)"),
+            ours: mib(replica.part.memory()?.resident),
+            peer: ("folder", mib(beside.part.memory()?.resident)),
+            target: Target::AtMost(1.1),
+        });
+    }
+    Ok(())
+}
+
+async fn ready(replica: &Replica) -> Result<(), String> {
+    let deadline = Instant::now() + LIMIT;
+    while !replica.is_ready()? {
+        if Instant::now() > deadline {
+            return Err(format!("not ready within {LIMIT:?}"));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    Ok(())
+}
+
+/// Writes the clusters as files of YAML.
+fn write(folder: &Path, clusters: usize) -> Result<(), String> {
+    for first in (0..clusters).step_by(PER_FILE) {
+        let all = (first..(first + PER_FILE).min(clusters)).map(|index| {
+            let resource = Holding::Clusters.resource(index, 0);
+            Any {
+                type_url: resource.resource_type().type_url().to_owned(),
+                value: resource.value(),
+            }
+        });
+        let content = codec::encode(&all.collect::<Vec<_>>(), Format::Yaml).map_err(text)?;
+        let file = folder.join(format!("{first:06}.yaml"));
+        std::fs::write(file, content).map_err(text)?;
+    }
+    Ok(())
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
