@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service as _;
 
-use super::access;
+use super::access::{self, PageAccess};
 use super::long_poll;
 #[cfg(feature = "page")]
 use super::page;
@@ -81,7 +81,7 @@ async fn serve_connection<S>(
 fn router(admin: Arc<Admin>) -> Router {
     let authenticated = from_fn_with_state(Arc::clone(&admin.context), deny_without_certificate);
     let rest = rest_router(&admin.context).route_layer(authenticated);
-    let admitted = from_fn_with_state(Arc::clone(&admin.context.server), access::admit);
+    let admitted = from_fn_with_state(PageAccess::new(&admin.context.server), access::admit);
     let pages = Router::new();
     #[cfg(feature = "page")]
     let pages = pages.merge(page::routes());

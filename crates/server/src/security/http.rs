@@ -27,23 +27,20 @@ use super::tls;
 /// The TLS settings of the HTTP port, and the clients that may read its pages. The default is plain HTTP, with pages for clients
 /// of this machine only.
 ///
-/// Files are read again when they change, as those of [`Security`](super::Security). Clones share one state.
+/// Files are read again when they change, as those of [`Security`](super::Security). Clones share the contents of the files.
 #[derive(Debug, Clone, Default)]
-pub struct HttpSecurity(Arc<HttpState>);
-
-#[derive(Debug, Default)]
-struct HttpState {
+pub struct HttpSecurity {
     #[cfg(feature = "tls")]
-    tls: Option<Reloadable<tls::ServerConfig, SecurityError>>,
+    tls: Option<Arc<Reloadable<tls::ServerConfig, SecurityError>>>,
     readers: Readers,
 }
 
 /// Clients that may read the pages.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum Readers {
     #[default]
     Local,
-    Token(Reloadable<Token, SecurityError>),
+    Token(Arc<Reloadable<Token, SecurityError>>),
     All,
 }
 
@@ -68,43 +65,38 @@ impl HttpSecurity {
     /// # Errors
     /// A file cannot be read, or has no valid certificate or key.
     #[cfg(feature = "tls")]
-    pub fn tls(self, certificate: &Path, key: &Path) -> Result<Self, SecurityError> {
+    pub fn tls(mut self, certificate: &Path, key: &Path) -> Result<Self, SecurityError> {
         let files = tls::TlsFiles {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
             client_ca: None,
         };
-        let tls = Some(tls::open(&files, tls::Alpn::Http1)?);
-        Ok(self.with(|state| state.tls = tls))
+        self.tls = Some(Arc::new(tls::open(&files, tls::Alpn::Http1)?));
+        Ok(self)
     }
 
     /// Lets clients read the pages that send the token in this file, from whatever address. White space around it is ignored.
     ///
     /// # Errors
     /// The file cannot be read, or its token is shorter than 16 characters or has other characters than visible ASCII.
-    pub fn token(self, file: &Path) -> Result<Self, SecurityError> {
+    pub fn token(mut self, file: &Path) -> Result<Self, SecurityError> {
         let token = Reloadable::open(vec![file.to_owned()], |paths, contents| {
             Ok(Token::read(paths, contents)?)
         })?;
-        Ok(self.with(|state| state.readers = Readers::Token(token)))
+        self.readers = Readers::Token(Arc::new(token));
+        Ok(self)
     }
 
     /// Lets every client read the pages that reaches the port.
     #[must_use]
-    pub fn open(self) -> Self {
-        self.with(|state| state.readers = Readers::All)
-    }
-
-    fn with(self, set: impl FnOnce(&mut HttpState)) -> Self {
-        // Not shared yet: `self` is still being built.
-        let mut state = Arc::into_inner(self.0).unwrap_or_default();
-        set(&mut state);
-        Self(Arc::new(state))
+    pub fn open(mut self) -> Self {
+        self.readers = Readers::All;
+        self
     }
 
     /// Checks that a client of the HTTP port may read the pages.
     pub(crate) fn admit(&self, client: IpAddr, headers: &HeaderMap) -> Result<(), HttpDenied> {
-        match &self.0.readers {
+        match &self.readers {
             // A page of another site can make the browser of an operator ask this machine, by a DNS name that it points
             // here. The browser then sends that name as host.
             Readers::Local if !is_local(client) => Err(HttpDenied::Remote),
@@ -121,7 +113,7 @@ impl HttpSecurity {
         client: IpAddr,
         headers: &HeaderMap,
     ) -> Result<(), HttpDenied> {
-        match &self.0.readers {
+        match &self.readers {
             _ if is_local(client) => Ok(()),
             Readers::Local => Err(HttpDenied::Remote),
             Readers::Token(_) | Readers::All => self.admit(client, headers),
@@ -131,16 +123,16 @@ impl HttpSecurity {
     /// Returns the acceptor for the next handshake, or `None` without TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn acceptor(&self) -> Option<tokio_rustls::TlsAcceptor> {
-        Some(self.0.tls.as_ref()?.load().into())
+        Some(self.tls.as_ref()?.load().into())
     }
 
     /// Reads the files again if they have changed.
     pub(crate) fn refresh(&self) {
         #[cfg(feature = "tls")]
-        if let Some(tls) = &self.0.tls {
+        if let Some(tls) = &self.tls {
             super::log(tls.refresh(), "certificates of the HTTP port");
         }
-        if let Readers::Token(token) = &self.0.readers {
+        if let Readers::Token(token) = &self.readers {
             super::log(token.refresh(), "token of the HTTP port");
         }
     }
@@ -337,6 +329,23 @@ mod tests {
                 .to_string();
             assert!(error.contains(expected), "{content:?}: {error}");
         }
+    }
+
+    /// Given settings of which a copy is kept, when one more is set, then the earlier ones stay.
+    #[cfg(feature = "tls")]
+    #[test]
+    fn page_settings_survive_a_clone() {
+        use oxds_testkit::certificates::Authority;
+
+        let folder = tempfile::tempdir().unwrap();
+        let files = Authority::new("test").unwrap().issue(&["localhost"]);
+        let files = files.unwrap().write(folder.path(), "http").unwrap();
+        let security = HttpSecurity::default()
+            .tls(&files.certificate, &files.key)
+            .unwrap();
+        let kept = security.clone();
+        assert!(security.open().acceptor().is_some());
+        assert!(kept.acceptor().is_some());
     }
 
     #[test]

@@ -45,19 +45,16 @@ const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// The TLS settings and authorization rules of a server. The default has neither: then bind the server to an address that
 /// only its clients can reach.
 ///
-/// Clones share one state.
+/// Clones share the contents of the files.
 #[derive(Debug, Clone, Default)]
-pub struct Security(Arc<SecurityState>);
-
-#[derive(Debug, Default)]
-struct SecurityState {
+pub struct Security {
     #[cfg(feature = "tls")]
-    tls: Option<Reloadable<tls::ServerConfig, SecurityError>>,
-    rules: Option<Reloadable<Authorization, SecurityError>>,
+    tls: Option<Arc<Reloadable<tls::ServerConfig, SecurityError>>>,
+    rules: Option<Arc<Reloadable<Authorization, SecurityError>>>,
     /// Whether every client must have a certificate.
     requires_certificates: bool,
     /// Notified when the files should be checked now.
-    reload: Notify,
+    reload: Arc<Notify>,
 }
 
 impl Security {
@@ -66,45 +63,35 @@ impl Security {
     /// # Errors
     /// When a file cannot be read, or has no valid certificate or key.
     #[cfg(feature = "tls")]
-    pub fn tls(self, files: &TlsFiles) -> Result<Self, SecurityError> {
-        let tls = Some(tls::open(files, tls::Alpn::Grpc)?);
-        Ok(Self(Arc::new(SecurityState {
-            tls,
-            requires_certificates: files.client_ca.is_some(),
-            ..self.into_parts()
-        })))
+    pub fn tls(mut self, files: &TlsFiles) -> Result<Self, SecurityError> {
+        self.tls = Some(Arc::new(tls::open(files, tls::Alpn::Grpc)?));
+        self.requires_certificates = files.client_ca.is_some();
+        Ok(self)
     }
 
     /// Authorizes clients by the rules in this file. Clients without a certificate are then denied.
     ///
     /// # Errors
     /// When the file cannot be read, or a rule is malformed.
-    pub fn authorize(self, rules: &Path) -> Result<Self, SecurityError> {
+    pub fn authorize(mut self, rules: &Path) -> Result<Self, SecurityError> {
         let rules = Reloadable::open(vec![rules.to_owned()], Authorization::read)?;
-        Ok(Self(Arc::new(SecurityState {
-            rules: Some(rules),
-            ..self.into_parts()
-        })))
-    }
-
-    fn into_parts(self) -> SecurityState {
-        // Not shared yet: `self` is still being built.
-        Arc::into_inner(self.0).unwrap_or_default()
+        self.rules = Some(Arc::new(rules));
+        Ok(self)
     }
 
     /// Checks the files now, instead of within ten seconds. Does not wait for it.
     pub fn reload(&self) {
-        self.0.reload.notify_one();
+        self.reload.notify_one();
     }
 
     /// Whether there are authorization rules.
     pub(crate) fn is_authorizing(&self) -> bool {
-        self.0.rules.is_some()
+        self.rules.is_some()
     }
 
     /// Whether clients are told apart by certificates, so that a client without one is denied.
     pub(crate) fn tells_clients_apart(&self) -> bool {
-        self.0.requires_certificates || self.is_authorizing()
+        self.requires_certificates || self.is_authorizing()
     }
 
     /// Returns what a client may receive as this node, which is in these groups.
@@ -114,7 +101,7 @@ impl Security {
         node: Option<&Node>,
         groups: &[Arc<str>],
     ) -> Result<Grant, Denied> {
-        match &self.0.rules {
+        match &self.rules {
             Some(rules) => rules.load().admit(identity, node, groups),
             None => Ok(Grant::Everything),
         }
@@ -122,7 +109,7 @@ impl Security {
 
     /// Checks that a client may see the state of other clients.
     pub(crate) fn may_inspect(&self, identity: Option<&Identity>) -> Result<(), Denied> {
-        match &self.0.rules {
+        match &self.rules {
             Some(rules) => rules.load().may_inspect(identity),
             None => Ok(()),
         }
@@ -131,22 +118,22 @@ impl Security {
     /// Returns the acceptor for the next handshake, or `None` without TLS.
     #[cfg(feature = "tls")]
     pub(crate) fn acceptor(&self) -> Option<tokio_rustls::TlsAcceptor> {
-        Some(self.0.tls.as_ref()?.load().into())
+        Some(self.tls.as_ref()?.load().into())
     }
 
     /// Waits until the files should be checked again.
     pub(crate) async fn due(&self) {
         // Either outcome means that a check is due.
-        let _ = tokio::time::timeout(POLL_INTERVAL, self.0.reload.notified()).await;
+        let _ = tokio::time::timeout(POLL_INTERVAL, self.reload.notified()).await;
     }
 
     /// Checks the files. Returns whether grants may have changed.
     pub(crate) fn refresh(&self) -> bool {
         #[cfg(feature = "tls")]
-        if let Some(tls) = &self.0.tls {
+        if let Some(tls) = &self.tls {
             log(tls.refresh(), "certificates");
         }
-        let rules = self.0.rules.as_ref();
+        let rules = self.rules.as_ref();
         rules.is_some_and(|rules| log(rules.refresh(), "authorization rules"))
     }
 }

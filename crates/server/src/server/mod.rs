@@ -22,6 +22,8 @@ mod run;
 mod services;
 mod shared;
 
+#[cfg(test)]
+pub(crate) use budget::Budgets;
 pub(crate) use budget::{Budget, Kept, OverBudget, Share};
 pub use builder::Builder;
 pub(crate) use client_log::{Admitted, ClientLine};

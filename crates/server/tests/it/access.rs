@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Empty;
 use hyper_util::rt::TokioIo;
-use oxds_server::{HttpSecurity, Server};
+use oxds_server::{HttpSecurity, Security, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use crate::Running;
+use crate::{Running, until};
 
 /// Pages that name clients or their configuration.
 const PAGES: [&str; 3] = ["/status.json", "/deprecations.json", "/runtime"];
@@ -60,6 +60,50 @@ async fn pages_need_the_token_and_probes_do_not() {
     }
     for path in OPEN {
         assert_eq!(of(path, "").await.0, StatusCode::OK, "{path}");
+    }
+}
+
+/// Given a server with a token, when the file gets another one, then only the new one opens the pages.
+#[tokio::test]
+async fn pages_follow_the_token_file() {
+    const OLD: &str = "Bearer 0123456789abcdef";
+    const NEW: &str = "Bearer fedcba9876543210";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    let write = |token: &str| {
+        let next = folder.path().join("next");
+        std::fs::write(&next, token).unwrap();
+        std::fs::rename(&next, &file).unwrap();
+    };
+    write("0123456789abcdef");
+    let http = HttpSecurity::default().token(&file).unwrap();
+    let security = Security::default();
+    let builder = Server::builder().http_security(http);
+    let running = Running::start(builder.security(security.clone())).await;
+    let status = async |authorization: &str| {
+        let header = ("authorization", authorization);
+        get(running.http, "/status.json", header).await.0
+    };
+    assert_eq!(status(OLD).await, StatusCode::OK);
+    assert_eq!(status(NEW).await, StatusCode::UNAUTHORIZED);
+
+    write("fedcba9876543210");
+    security.reload();
+    until("the new token", async || {
+        (status(NEW).await == StatusCode::OK).then_some(())
+    })
+    .await;
+    assert_eq!(status(OLD).await, StatusCode::UNAUTHORIZED);
+}
+
+/// Given an open server, then clients read its pages by whatever name they reach it.
+#[tokio::test]
+async fn pages_of_an_open_server_need_nothing() {
+    let security = HttpSecurity::default().open();
+    let running = Running::start(Server::builder().http_security(security)).await;
+    for path in PAGES.iter().chain(&OPEN) {
+        let (status, _) = get(running.http, path, ("host", "oxds.example")).await;
+        assert_eq!(status, StatusCode::OK, "{path}");
     }
 }
 
