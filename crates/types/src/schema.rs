@@ -42,6 +42,8 @@ pub(crate) struct Field {
     /// Annotations that make the use of the field, or of a value of its enum, worth a finding. Most fields have none.
     pub(crate) marks: Option<Box<FieldMarks>>,
     pub(crate) rules: Option<FieldRules>,
+    /// Whether the value is a secret (`udpa.annotations.sensitive`).
+    pub(crate) is_sensitive: bool,
 }
 
 /// Cardinality and type of a field.
@@ -224,9 +226,19 @@ impl Field {
             oneof,
             marks: FieldMarks::compile(&descriptor),
             rules: FieldRules::compile(&descriptor),
+            is_sensitive: is_sensitive(&descriptor),
             descriptor,
         }
     }
+}
+
+fn is_sensitive(descriptor: &FieldDescriptor) -> bool {
+    const NAME: &str = "udpa.annotations.sensitive";
+    let extension = descriptor.parent_pool().get_extension_by_name(NAME);
+    extension.is_some_and(|extension| {
+        let options = descriptor.options();
+        options.get_extension(&extension).as_bool() == Some(true)
+    })
 }
 
 impl Type {

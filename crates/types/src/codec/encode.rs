@@ -50,7 +50,7 @@ pub fn encode(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError>
 }
 
 /// Returns the schema of a resource, and the levels of messages in it.
-fn measure(any: &Any) -> Result<(&'static Message, usize), EncodeError> {
+pub(super) fn measure(any: &Any) -> Result<(&'static Message, usize), EncodeError> {
     let unknown = || EncodeError::UnknownType(any.type_url.clone());
     let name = any.type_url.rsplit_once('/').ok_or_else(unknown)?.1;
     let schema = schema::find(name).ok_or_else(unknown)?;
@@ -96,7 +96,7 @@ fn write(resources: &[Any], format: Format) -> Result<Vec<u8>, EncodeError> {
     }
 }
 
-fn read(any: &Any) -> Result<TypedView, EncodeError> {
+pub(super) fn read(any: &Any) -> Result<TypedView, EncodeError> {
     let (schema, _) = measure(any)?;
     let message = DynamicMessage::decode(schema.descriptor.clone(), any.value.clone());
     let message = message.map_err(|error| malformed(schema.full_name(), &error))?;
@@ -129,10 +129,10 @@ fn response(resources: &[Any]) -> Result<(&'static Message, DynamicMessage), Enc
 }
 
 /// The message in an `Any`, serialized with its `@type`.
-struct TypedView {
+pub(super) struct TypedView {
     type_url: String,
     schema: &'static Message,
-    message: DynamicMessage,
+    pub(super) message: DynamicMessage,
 }
 
 impl Serialize for TypedView {

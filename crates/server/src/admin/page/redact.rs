@@ -1,18 +1,19 @@
-//! The content of a resource as YAML, without secrets: inline keys and passwords, tokens, and headers that carry them.
+//! The content of a resource as YAML, without secrets.
+//!
+//! The descriptors say which fields are secrets ([`redact`]). What they do not cover is hidden by the names of fields: a `Struct` of an
+//! extension, messages of API v2, inline data of any message, and headers that carry credentials.
 
 use std::fmt;
 
 use oxds_core::snapshot::Resource;
 use oxds_types::ResourceType;
-use oxds_types::codec::{Format, encode};
+use oxds_types::codec::{Format, REDACTED, encode, redact};
 use oxds_types::discovery::Any;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 
 /// Largest content that is shown, in bytes.
 const MAX_CONTENT: usize = 256 << 10;
-/// Text in place of a secret.
-const HIDDEN: &str = "(not shown)";
 /// Words in the names of fields whose texts are secrets.
 const SECRET_WORDS: [&str; 8] = [
     "password",
@@ -59,7 +60,8 @@ pub(super) fn yaml(resource: &Resource) -> String {
         type_url: resource.resource_type().type_url().to_owned(),
         value,
     };
-    let text = encode(&[any], Format::Json).map_err(|error| error.to_string());
+    let redacted = redact(&any).and_then(|any| encode(&[any], Format::Json));
+    let text = redacted.map_err(|error| error.to_string());
     let tree = text.and_then(|text| {
         serde_json::from_slice::<Vec<Tree>>(&text).map_err(|error| error.to_string())
     });
@@ -107,7 +109,7 @@ impl Tree {
                         || is_header && is_value
                         || is_secret(field) && matches!(value, Self::Text(_));
                     match is_hidden {
-                        true => *value = Self::Text(HIDDEN.to_owned()),
+                        true => *value = Self::Text(REDACTED.to_owned()),
                         false => value.redact(field),
                     }
                 }
@@ -216,6 +218,8 @@ impl<'de> Visitor<'de> for TreeVisitor {
 
 #[cfg(test)]
 mod tests {
+    use oxds_types::codec::{Options, decode};
+
     use super::*;
 
     fn redacted(json: &str) -> String {
@@ -240,7 +244,7 @@ mod tests {
         ] {
             let yaml = redacted(json);
             assert!(
-                !yaml.contains("HUSH") && yaml.contains(HIDDEN),
+                !yaml.contains("HUSH") && yaml.contains(REDACTED),
                 "{json}: {yaml}"
             );
         }
@@ -256,6 +260,52 @@ mod tests {
             yaml.find("name").unwrap() < yaml.find("direct_response").unwrap(),
             "{yaml}"
         );
-        assert!(!yaml.contains(HIDDEN), "{yaml}");
+        assert!(!yaml.contains(REDACTED), "{yaml}");
+    }
+
+    /// Returns the YAML of the page for a resource as JSON.
+    fn shown(resource_type: ResourceType, json: &str) -> String {
+        let (file, options) = (std::path::Path::new("a.json"), Options::default());
+        let loaded = decode(file, Format::Json, json.as_bytes(), &options).expect("valid");
+        yaml(&Resource::new(resource_type, "a", &loaded[0].any.value))
+    }
+
+    /// Given fields that the API marks as sensitive, in messages in an `Any`, then they are hidden whatever their names are.
+    #[test]
+    fn page_never_shows_sensitive_fields() {
+        let yaml = shown(
+            ResourceType::ROUTE,
+            r#"{"@type":"type.googleapis.com/envoy.config.route.v3.RouteConfiguration","name":"a","virtual_hosts":[{
+                "name":"PUBLIC","domains":["*"],"typed_per_filter_config":{
+                  "ext_authz":{"@type":"type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute",
+                    "check_settings":{"context_extensions":{"tenant":"HUSH"},"disable_request_body_buffering":true}},
+                  "api_key":{"@type":"type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuthPerRoute",
+                    "credentials":[{"key":"HUSH","client":"HUSH"}],"allowed_clients":["PUBLIC-2"]}}}]}"#,
+        );
+        assert!(!yaml.contains("HUSH"), "{yaml}");
+        for public in [
+            "PUBLIC",
+            "tenant: (not shown)",
+            "PUBLIC-2",
+            "disable_request_body_buffering: true",
+        ] {
+            assert!(yaml.contains(public), "{public}: {yaml}");
+        }
+    }
+
+    /// Given a certificate with its key, then the key is hidden; the certificate, and the places of both, are shown.
+    #[test]
+    fn page_shows_places_of_secrets() {
+        let yaml = shown(
+            ResourceType::CLUSTER,
+            r#"{"@type":"type.googleapis.com/envoy.config.cluster.v3.Cluster","name":"a","connect_timeout":"1s","transport_socket":{"name":"tls","typed_config":{
+                "@type":"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext","common_tls_context":{"tls_certificates":[
+                  {"certificate_chain":{"inline_string":"PUBLIC"},"private_key":{"inline_bytes":"SFVTSA=="}},
+                  {"certificate_chain":{"filename":"/etc/cert"},"private_key":{"filename":"/etc/key"},"password":{"environment_variable":"PW"}}]}}}}"#,
+        );
+        assert!(!yaml.contains("SFVTSA"), "{yaml}");
+        for public in ["PUBLIC", "filename: /etc/key", "environment_variable: PW"] {
+            assert!(yaml.contains(public), "{public}: {yaml}");
+        }
     }
 }
