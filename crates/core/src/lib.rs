@@ -85,6 +85,7 @@
 //! | [`resource`] | parsed and validated views of the resources that a data plane uses |
 //! | [`resolve`] | one configuration out of LDS, RDS, CDS and EDS resources |
 //! | [`rollback`] | changes that clients NACK, and the versions that are served instead |
+//! | [`rollout`] | the latest changes, and how far the clients are with each |
 //! | [`lb`] | load balancing: pure functions and one state machine |
 //! | `explain` | where a request goes, and why |
 //! | [`rbac`] | authorization of calls to a server |
@@ -94,8 +95,8 @@
 //!
 //! # Features
 //!
-//! `server` (off by default): the server's half of the protocol, which is [`group`], [`rollback`], [`session`], [`snapshot`]
-//! and [`subscription`].
+//! `server` (off by default): the server's half of the protocol, which is [`group`], [`rollback`], [`rollout`], [`session`],
+//! [`snapshot`] and [`subscription`].
 //!
 //! `etcd` (off by default; includes `server`): `etcd`.
 //!
@@ -133,6 +134,8 @@ pub mod resource;
 mod response;
 #[cfg(feature = "server")]
 pub mod rollback;
+#[cfg(feature = "server")]
+pub mod rollout;
 #[cfg(feature = "server")]
 pub mod session;
 #[cfg(feature = "server")]

@@ -107,6 +107,7 @@ pub use tonic::{Code, Status};
 // Types of the signatures above, so that a program needs no other crate of oxds.
 pub use envoy_types;
 pub use oxds_core::group::{Definition, GroupUpdate, Membership, NodeMatcher};
+pub use oxds_core::rollout::RolloutPublish;
 pub use oxds_core::session::{Config, Request, UnknownTypes};
 pub use oxds_core::snapshot::{ChangeSet, Resource, ResourceOrigin, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;

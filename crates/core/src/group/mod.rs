@@ -22,8 +22,8 @@ mod shared;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
+use oxds_types::{ResourceType, Version};
 
 pub use matcher::{NodeMatcher, Specificity};
 pub use shared::ResourceInterner;
@@ -127,6 +127,13 @@ impl Groups {
     ) -> Option<&Arc<Resource>> {
         let key = (resource_type.clone(), Arc::from(name));
         self.groups.get(group)?.get(&key)
+    }
+
+    /// Returns the version of a resource of a group.
+    #[must_use]
+    pub fn version(&self, group: &str, key: &ResourceKey) -> Option<Version> {
+        let resource = self.groups.get(group)?.get(key)?;
+        Some(resource.version())
     }
 
     /// Returns all groups by name, with their matcher and number of resources.

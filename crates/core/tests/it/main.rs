@@ -32,6 +32,7 @@ mod refused;
 mod resolve;
 mod resource;
 mod rollback;
+mod rollout;
 mod sotw;
 mod streams;
 mod ttl;

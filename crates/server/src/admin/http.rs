@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tower_service::Service as _;
 
 use super::access::{self, PageAccess};
+use super::history::{HistoryPage, HistoryQuery};
 use super::long_poll;
 #[cfg(feature = "page")]
 use super::page;
@@ -87,6 +88,7 @@ fn router(admin: Arc<Admin>) -> Router {
     let pages = pages.merge(page::routes());
     let pages = pages
         .route("/status.json", get(status))
+        .route("/history.json", get(history))
         .route("/runtime", get(runtime_page))
         .route("/runtime_modify", post(modify_runtime))
         .route("/deprecations.json", get(deprecations))
@@ -107,6 +109,7 @@ pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
     let rest = rest_router(&admin.context);
     Router::new()
         .route("/status.json", get(status))
+        .route("/history.json", get(history))
         .route("/runtime", get(runtime_page))
         .route("/deprecations.json", get(deprecations))
         .route_layer(permitted)
@@ -174,6 +177,26 @@ async fn status(
     headers: HeaderMap,
 ) -> Response {
     status_response(&admin, query, &headers).await
+}
+
+/// Returns the history. It is a long poll as the status is.
+async fn history(
+    State(admin): State<Arc<Admin>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Response {
+    let query = match HistoryQuery::parse(query.as_deref().unwrap_or_default()) {
+        Ok(query) => query,
+        Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
+    };
+    if !long_poll::wait(&admin.context, &headers).await {
+        return StatusCode::NOT_MODIFIED.into_response();
+    }
+    // Before the history is read: a change in the meantime must lead to another tag.
+    let cache = &admin.context.cache;
+    let tag = long_poll::quoted(&cache.notifier().tag());
+    let page = HistoryPage::of(cache.convergence(), &query);
+    ([(header::ETAG, tag)], Json(page)).into_response()
 }
 
 async fn deprecations(State(admin): State<Arc<Admin>>) -> Response {

@@ -2,22 +2,24 @@
 //!
 //! | path | content |
 //! |---|---|
-//! | `/`, `/clients`, `/resources`, `/graph` | the status page, with the feature `page` |
+//! | `/`, `/clients`, `/resources`, `/graph`, `/history` | the status page, with the feature `page` |
 //! | `/metrics` | counters, for Prometheus |
 //! | `/healthz` | 200 while the process responds |
 //! | `/readyz` | 200 from the first load until a shutdown begins, else 503 |
 //! | `/status.json` | clients, their resources and NACKs, store errors: see `docs/status-json.md` |
+//! | `/history.json` | the latest changes, and how far the clients are with each |
 //! | `/deprecations.json` | deprecated fields that resources use, by file and line, and the clients that have them |
 //! | `/runtime` | keys of the runtime, their layers and readers |
 //! | `/runtime_modify` | POST changes keys, if the runtime has an admin layer: from this machine only |
 //! | `/v3/discovery:clusters`, … | REST discovery |
 //!
 //! `/metrics`, `/healthz` and `/readyz` are open; `access` decides who may read the other pages.
-//! `/status.json`, `/deprecations.json`, `/runtime` and REST discovery are also on the gRPC port, which can authenticate clients:
+//! `/status.json`, `/history.json`, `/deprecations.json`, `/runtime` and REST discovery are also on the gRPC port, which can authenticate clients:
 //! over HTTP/2, and over HTTP/1.1 if a TLS handshake negotiates it.
 
 mod access;
 mod deprecations;
+mod history;
 mod http;
 mod long_poll;
 #[cfg(feature = "page")]

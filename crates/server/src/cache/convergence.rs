@@ -1,59 +1,74 @@
-//! Convergence: how long it takes until all clients that a change concerns have answered it.
+//! Convergence: how far clients are with each change that concerns them. It is the source of the metric `oxds_convergence_seconds` and
+//! of the history.
 //!
 //! ```text
-//!              ┌── a change that concerns a session ──┐       the last session that is behind answers or ends
-//!   converged ─┘                                      └─► open ───────────────────────────────────────────────► converged
-//!                                                         │  ▲                      each open change is observed
-//!                                                         └──┘ another change
+//!               wake_for_change                        the client answers everything, or ends
+//!   session:  ─────────────────▶ behind: owes changes ───────────────────────────────────────▶ owes nothing
+//!                                  ▲  │ another change, or a NACK
+//!                                  └──┘
+//!   change:   begin ─▶ wakes sessions, each counts ─▶ woken ─▶ the last count is gone: observed, and answered in the history
 //! ```
 //!
 //! A session is behind from the change that wakes it until its client has answered everything for the snapshot of that change. A
-//! NACK is an answer, and is counted elsewhere. The work is an atomic operation per wake-up and answer; nothing walks over all clients.
+//! NACK is an answer, and is counted elsewhere. The work is a lock of the session's own and some atomic operations per wake-up and
+//! answer; nothing walks over all clients.
 
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
+use std::time::Instant as StdInstant;
 
 use futures_util::task::AtomicWaker;
+use oxds_core::rollout::{RolloutContents, RolloutNack, RolloutSource, Rollouts};
+use oxds_core::time::Instant;
 use prometheus_client::metrics::histogram::Histogram;
+
+use super::notifier::ChangeNotifier;
 
 /// Upper bounds of the histogram, in seconds: from a push on one machine to clients that take minutes.
 const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Open changes that are observed one by one. Further ones begin while clients are this far behind, and are not observed.
-const MAX_OPEN: usize = 64;
+/// Changes that a session may owe one by one. It is lost for further ones, which are then not observed.
+const MAX_OWED: usize = 64;
 
-/// The changes that clients have not answered yet.
+/// The changes that clients have not answered yet, and the history of all.
 #[derive(Debug)]
 pub(crate) struct Convergence {
-    /// Number of the latest change.
-    latest: AtomicU64,
-    /// Sessions that are behind, and one more while a change wakes sessions.
+    started: StdInstant,
+    /// Sessions that are behind.
     behind: AtomicUsize,
-    /// Whether the change that wakes sessions at present has concerned one.
-    concerns: AtomicBool,
-    /// Times of the open changes. Changes begin with the lock.
-    open: Mutex<Vec<Instant>>,
+    rollouts: Mutex<Rollouts>,
     seconds: Histogram,
+    /// Notified when a session is no longer behind.
+    notifier: Arc<ChangeNotifier>,
 }
 
-impl Default for Convergence {
-    fn default() -> Self {
-        Self {
-            latest: AtomicU64::new(0),
-            behind: AtomicUsize::new(0),
-            concerns: AtomicBool::new(false),
-            open: Mutex::default(),
-            seconds: Histogram::new(BUCKETS),
-        }
-    }
+/// A change, and how many sessions owe an answer.
+#[derive(Debug)]
+pub(super) struct OpenChange {
+    number: u64,
+    began: Instant,
+    /// Sessions that owe an answer, and one more until all are woken: the first client may answer before the last one is woken.
+    owing: AtomicUsize,
+    /// Sessions that it concerns.
+    concerned: AtomicUsize,
+    /// Those of them that are too far behind to be followed.
+    lost: AtomicUsize,
 }
 
 impl Convergence {
+    pub(super) fn new(notifier: Arc<ChangeNotifier>) -> Self {
+        Self {
+            started: StdInstant::now(),
+            behind: AtomicUsize::new(0),
+            rollouts: Mutex::default(),
+            seconds: Histogram::new(BUCKETS),
+            notifier,
+        }
+    }
+
     /// Returns the histogram of all changes that were answered.
     pub(crate) fn histogram(&self) -> Histogram {
         self.seconds.clone()
@@ -64,59 +79,74 @@ impl Convergence {
         self.behind.load(SeqCst)
     }
 
-    /// Runs `wake`, which wakes the sessions that a change concerns. One writer at a time.
-    pub(super) fn change<T>(&self, wake: impl FnOnce() -> T) -> T {
-        let began = Instant::now();
-        self.latest.fetch_add(1, SeqCst);
-        self.concerns.store(false, SeqCst);
-        let is_open = {
-            let mut open = self.lock();
-            // Counted like a session: the first client may answer before the last one is woken.
-            self.behind.fetch_add(1, SeqCst);
-            let is_open = open.len() < MAX_OPEN;
-            if is_open {
-                open.push(began);
-            }
-            is_open
-        };
-        let result = wake();
-        if is_open && !self.concerns.load(SeqCst) {
-            self.lock().pop();
-        }
-        self.answered();
-        result
+    /// Returns the latest changes. Hold the lock for a short time: answers wait for it.
+    pub(crate) fn rollouts(&self) -> MutexGuard<'_, Rollouts> {
+        // Each call of the machine leaves a complete state, so poisoning does not matter.
+        self.rollouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A session is no longer behind.
-    fn answered(&self) {
-        if self.behind.fetch_sub(1, SeqCst) > 1 {
+    /// Returns the time of the history.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::from_epoch(self.started.elapsed())
+    }
+
+    /// Begins a change. Wake the sessions that it concerns, then call [`woken`](Self::woken). One writer at a time.
+    pub(super) fn begin(
+        &self,
+        source: RolloutSource,
+        contents: RolloutContents,
+    ) -> Arc<OpenChange> {
+        let began = self.now();
+        Arc::new(OpenChange {
+            number: self.rollouts().begin(began, source, contents),
+            began,
+            owing: AtomicUsize::new(1),
+            concerned: AtomicUsize::new(0),
+            lost: AtomicUsize::new(0),
+        })
+    }
+
+    /// All sessions that a change concerns are woken.
+    pub(super) fn woken(&self, change: &OpenChange) {
+        let (concerned, lost) = (change.concerned.load(SeqCst), change.lost.load(SeqCst));
+        self.rollouts().woken(change.number, concerned, lost);
+        self.answered(change);
+    }
+
+    /// A session owes no answer to a change any more.
+    fn answered(&self, change: &OpenChange) {
+        if change.owing.fetch_sub(1, SeqCst) > 1 {
             return;
         }
-        let mut open = self.lock();
-        // Another change may have begun meanwhile: its end observes these, too.
-        if self.behind.load(SeqCst) == 0 {
-            for began in open.drain(..) {
-                self.seconds.observe(began.elapsed().as_secs_f64());
-            }
+        let now = self.now();
+        if change.concerned.load(SeqCst) > 0 && change.lost.load(SeqCst) == 0 {
+            let seconds = now.saturating_since(change.began).as_secs_f64();
+            self.seconds.observe(seconds);
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Instant>> {
-        // Each change leaves a complete list, so poisoning does not matter.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rollouts().answered(now, change.number);
     }
 }
 
 /// Value of [`SessionWaker::behind`] for sessions whose clients do not answer, such as those of file sinks.
 const NOT_FOLLOWED: u64 = u64::MAX;
 
-/// Wakes a session, and knows since which change its client is behind.
+/// Wakes a session, and knows which changes its client has not answered.
 #[derive(Debug)]
 pub(super) struct SessionWaker {
     waker: AtomicWaker,
-    /// Number of the latest change that concerned the session; 0 after the client has answered it.
+    /// Number of the latest change that concerned the session; 0 after the client has answered it. Changed with the lock of `owed`.
     behind: AtomicU64,
+    /// Oldest first.
+    owed: Mutex<Vec<Owed>>,
     convergence: Arc<Convergence>,
+}
+
+/// A change that a client has not answered.
+#[derive(Debug)]
+struct Owed {
+    change: Arc<OpenChange>,
+    /// Whether the client has NACKed a part of it.
+    is_nacked: bool,
 }
 
 impl SessionWaker {
@@ -124,6 +154,7 @@ impl SessionWaker {
         Self {
             waker: AtomicWaker::new(),
             behind: AtomicU64::new(NOT_FOLLOWED),
+            owed: Mutex::default(),
             convergence,
         }
     }
@@ -136,16 +167,27 @@ impl SessionWaker {
         self.waker.wake();
     }
 
-    /// Wakes the session for a change, see [`Convergence::change`].
-    pub(super) fn wake_for_change(&self) {
-        let latest = self.convergence.latest.load(SeqCst);
-        let followed = |behind| (behind != NOT_FOLLOWED).then_some(latest);
-        if let Ok(before) = self.behind.fetch_update(SeqCst, SeqCst, followed) {
-            self.convergence.concerns.store(true, SeqCst);
+    /// Wakes the session for a change, see [`Convergence::begin`].
+    pub(super) fn wake_for_change(&self, change: &Arc<OpenChange>) {
+        let mut owed = self.owed();
+        let before = self.behind.load(SeqCst);
+        if before != NOT_FOLLOWED {
+            change.concerned.fetch_add(1, SeqCst);
+            if owed.len() < MAX_OWED {
+                change.owing.fetch_add(1, SeqCst);
+                owed.push(Owed {
+                    change: Arc::clone(change),
+                    is_nacked: false,
+                });
+            } else {
+                change.lost.fetch_add(1, SeqCst);
+            }
+            self.behind.store(change.number, SeqCst);
             if before == 0 {
                 self.convergence.behind.fetch_add(1, SeqCst);
             }
         }
+        drop(owed);
         self.waker.wake();
     }
 
@@ -163,25 +205,83 @@ impl SessionWaker {
         Some(self.behind.load(SeqCst)).filter(|change| ![0, NOT_FOLLOWED].contains(change))
     }
 
+    /// Whether the client has not answered this change.
+    pub(super) fn owes(&self, number: u64) -> bool {
+        let owed = self.owed();
+        owed.iter().any(|owed| owed.change.number == number)
+    }
+
+    /// The client has NACKed a response. Changes that it has not answered get the NACK, each at most one of a client.
+    pub(super) fn nacked(&self, nack: &RolloutNack) {
+        let mut owed = self.owed();
+        let unknown = owed.iter().filter(|owed| !owed.is_nacked);
+        let numbers: Vec<u64> = unknown.map(|owed| owed.change.number).collect();
+        if numbers.is_empty() {
+            return;
+        }
+        let about = self.convergence.rollouts().nacked(&numbers, nack);
+        for owed in owed.iter_mut() {
+            owed.is_nacked |= about.contains(&owed.change.number);
+        }
+    }
+
     /// The client has answered everything up to this change.
     pub(super) fn answered(&self, change: u64) {
-        let exchanged = self.behind.compare_exchange(change, 0, SeqCst, SeqCst);
-        if exchanged.is_ok() {
-            self.convergence.answered();
+        let mut owed = self.owed();
+        if self.behind.load(SeqCst) != change {
+            return;
         }
+        self.behind.store(0, SeqCst);
+        let answered = std::mem::take(&mut *owed);
+        drop(owed);
+        self.settle(&answered);
     }
 
     /// The session has ended. It must not be woken any more.
     pub(super) fn end(&self) {
+        let mut owed = self.owed();
         let change = self.behind.swap(NOT_FOLLOWED, SeqCst);
+        let answered = std::mem::take(&mut *owed);
+        drop(owed);
         if ![0, NOT_FOLLOWED].contains(&change) {
-            self.convergence.answered();
+            self.settle(&answered);
         }
+    }
+
+    fn settle(&self, answered: &[Owed]) {
+        self.convergence.behind.fetch_sub(1, SeqCst);
+        answered
+            .iter()
+            .for_each(|owed| self.convergence.answered(&owed.change));
+        self.convergence.notifier.notify();
+    }
+
+    fn owed(&self) -> MutexGuard<'_, Vec<Owed>> {
+        // Each change leaves a complete list, so poisoning does not matter.
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Handle to how far the client of a session is, for pages.
+#[derive(Debug, Clone)]
+pub(crate) struct Answers(Arc<SessionWaker>);
+
+impl Answers {
+    pub(super) fn new(waker: &Arc<SessionWaker>) -> Self {
+        Self(Arc::clone(waker))
+    }
+
+    /// Whether the client has not answered the change with this number.
+    #[cfg(feature = "page")]
+    pub(crate) fn owes(&self, number: u64) -> bool {
+        self.0.owes(number)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use oxds_core::rollout::{ChangeSort, RolloutState};
+    use oxds_types::ResourceType;
     use prometheus_client::registry::Registry;
 
     use super::*;
@@ -189,18 +289,27 @@ mod tests {
     struct Rig(Arc<Convergence>);
 
     impl Rig {
+        fn new() -> Self {
+            Self(Arc::new(Convergence::new(Arc::default())))
+        }
+
         fn session(&self) -> SessionWaker {
             let session = SessionWaker::new(Arc::clone(&self.0));
             session.follow();
             session
         }
 
-        fn change(&self, concerned: &[&SessionWaker]) {
-            self.0.change(|| {
-                concerned
-                    .iter()
-                    .for_each(|session| session.wake_for_change());
-            });
+        /// Changes a cluster that these sessions watch, and returns the number of the change.
+        fn change(&self, concerned: &[&SessionWaker]) -> u64 {
+            let mut contents = RolloutContents::default();
+            let key = (ResourceType::CLUSTER, "a".into());
+            contents.add(ChangeSort::Changed, &key, None);
+            let change = self.0.begin(RolloutSource::default(), contents);
+            concerned
+                .iter()
+                .for_each(|session| session.wake_for_change(&change));
+            self.0.woken(&change);
+            change.number
         }
 
         /// Returns how many changes were observed, and how many sessions are behind.
@@ -211,6 +320,14 @@ mod tests {
             let count = text.lines().find_map(|line| line.strip_prefix("c_count "));
             (count.unwrap().parse().unwrap(), self.0.behind())
         }
+
+        fn rollout(&self, number: u64) -> RolloutState {
+            self.0.rollouts().get(number).unwrap().state
+        }
+
+        fn is_answered(&self, number: u64) -> bool {
+            matches!(self.rollout(number), RolloutState::Answered { .. })
+        }
     }
 
     fn answer(session: &SessionWaker) {
@@ -220,21 +337,24 @@ mod tests {
     /// Given two sessions, then a change is observed when the second one answers, and a change of none is not observed.
     #[test]
     fn convergence_is_observed_with_the_last_answer() {
-        let rig = Rig(Arc::default());
+        let rig = Rig::new();
         let (a, b) = (rig.session(), rig.session());
-        rig.change(&[]);
+        let alone = rig.change(&[]);
         assert_eq!(rig.state(), (0, 0));
-        rig.change(&[&a, &b]);
+        assert_eq!(rig.rollout(alone), RolloutState::NoClient);
+        let both = rig.change(&[&a, &b]);
         answer(&a);
         assert_eq!((rig.state(), a.behind()), ((0, 1), None));
+        assert!(!rig.is_answered(both) && !a.owes(both) && b.owes(both));
         answer(&b);
         assert_eq!(rig.state(), (1, 0));
+        assert!(rig.is_answered(both));
     }
 
     /// Given a session that answers the first of two changes after it was woken for the second, then it stays behind.
     #[test]
     fn answer_to_an_older_change_is_not_the_last() {
-        let rig = Rig(Arc::default());
+        let rig = Rig::new();
         let a = rig.session();
         rig.change(&[&a]);
         let first = a.behind().unwrap();
@@ -245,10 +365,22 @@ mod tests {
         assert_eq!(rig.state(), (2, 0));
     }
 
+    /// Given a client that does not answer, when a change concerns only another one, then that change is observed.
+    #[test]
+    fn silent_client_delays_only_what_concerns_it() {
+        let rig = Rig::new();
+        let (silent, other) = (rig.session(), rig.session());
+        let open = rig.change(&[&silent]);
+        let done = rig.change(&[&other]);
+        answer(&other);
+        assert_eq!(rig.state(), (1, 1));
+        assert!(rig.is_answered(done) && !rig.is_answered(open));
+    }
+
     /// Given a client that disconnects while it is behind, then the others decide. A sink of files is never behind.
     #[test]
     fn ended_and_unfollowed_sessions_do_not_count() {
-        let rig = Rig(Arc::default());
+        let rig = Rig::new();
         let (a, sink) = (rig.session(), SessionWaker::new(Arc::clone(&rig.0)));
         rig.change(&[&sink]);
         assert_eq!(rig.state(), (0, 0));
@@ -259,14 +391,39 @@ mod tests {
         assert_eq!(rig.state(), (1, 0));
     }
 
-    /// Given a client that never answers, then the list of open changes has a limit.
+    /// Given a client that never answers, then what it owes has a limit. A change beyond it is not observed, and says so.
     #[test]
-    fn open_changes_are_bounded() {
-        let rig = Rig(Arc::default());
-        let a = rig.session();
-        (0..2 * MAX_OPEN).for_each(|_| rig.change(&[&a]));
-        assert_eq!(rig.0.lock().len(), MAX_OPEN);
+    fn owed_changes_are_bounded() {
+        let rig = Rig::new();
+        let (a, b) = (rig.session(), rig.session());
+        let numbers: Vec<u64> = (0..=MAX_OWED).map(|_| rig.change(&[&a, &b])).collect();
+        assert_eq!(a.owed().len(), MAX_OWED);
+        answer(&b);
         answer(&a);
-        assert_eq!(rig.state(), (MAX_OPEN, 0));
+        assert_eq!(rig.state(), (MAX_OWED, 0));
+        let last = rig.rollout(numbers[MAX_OWED]);
+        let (clients, lost) = (2, 2);
+        assert_eq!(last, RolloutState::Open { clients, lost });
+    }
+
+    /// Given a client that NACKs a change twice, as while the invalid resource is isolated, then it counts once.
+    #[test]
+    fn nacks_of_one_client_count_once() {
+        let rig = Rig::new();
+        let a = rig.session();
+        let number = rig.change(&[&a]);
+        let nack = RolloutNack {
+            node: "a".into(),
+            resource_type: ResourceType::CLUSTER,
+            names: Vec::new(),
+            reason: "no".into(),
+        };
+        a.nacked(&nack);
+        a.nacked(&nack);
+        answer(&a);
+        a.nacked(&nack);
+        let rollouts = rig.0.rollouts();
+        let rollout = rollouts.get(number).unwrap();
+        assert_eq!((rollout.nacked, rollout.nacks.len()), (1, 1));
     }
 }

@@ -9,11 +9,11 @@ use oxds_core::snapshot::ChangedResource;
 use oxds_types::ResourceType;
 use tokio::sync::Notify;
 
-use super::convergence::{Convergence, SessionWaker};
+use super::convergence::{Convergence, OpenChange, SessionWaker};
 use super::watchers::{Id, Watched, Watchers};
 
 /// Sessions by the resources that they watch. Sessions change it with their subscription; the writer reads it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Index {
     entries: Mutex<IndexEntries>,
     wakeups: Arc<Wakeups>,
@@ -130,7 +130,7 @@ impl Index {
     }
 
     /// Wakes every session that watches one of these resources, once.
-    pub(super) fn wake(&self, changed: &[ChangedResource]) {
+    pub(super) fn wake(&self, changed: &[ChangedResource], change: &Arc<OpenChange>) {
         let entries = self.lock();
         let mut concerned: HashSet<Id> = HashSet::new();
         let mut whole_types: HashSet<&ResourceType> = HashSet::new();
@@ -149,7 +149,7 @@ impl Index {
         }
         self.count(concerned.len());
         for waker in concerned.iter().filter_map(|id| entries.sessions.get(id)) {
-            waker.wake_for_change();
+            waker.wake_for_change(change);
         }
     }
 
@@ -190,6 +190,11 @@ fn new_id(next: &mut Id) -> Id {
 mod tests {
     use super::*;
 
+    fn index() -> Index {
+        let convergence = Arc::new(Convergence::new(Arc::default()));
+        Index::new(Arc::default(), convergence, Arc::default())
+    }
+
     fn changed(resource_type: ResourceType, name: &str) -> ChangedResource {
         ChangedResource {
             resource_type,
@@ -201,7 +206,7 @@ mod tests {
     /// session that watches several changed clusters once.
     #[test]
     fn change_wakes_only_sessions_that_watch_it() {
-        let index = Index::default();
+        let index = index();
         let [all, a, b] = [index.register().0, index.register().0, index.register().0];
         let name = |name: &str| Interest::Name(name.into());
         let watch = |id, interest| {
@@ -216,11 +221,16 @@ mod tests {
         watch(a, name("a"));
         watch(b, name("b"));
 
-        index.wake(&[changed(ResourceType::CLUSTER, "a")]);
+        let convergence = Convergence::new(Arc::default());
+        let wake = |resources: &[ChangedResource]| {
+            let change = convergence.begin(Default::default(), Default::default());
+            index.wake(resources, &change);
+        };
+        wake(&[changed(ResourceType::CLUSTER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
-        index.wake(&[changed(ResourceType::LISTENER, "a")]);
+        wake(&[changed(ResourceType::LISTENER, "a")]);
         assert_eq!(index.wakeups.get(), 2);
-        index.wake(&[
+        wake(&[
             changed(ResourceType::CLUSTER, "a"),
             changed(ResourceType::CLUSTER, "b"),
         ]);
@@ -230,7 +240,7 @@ mod tests {
     /// Given a session that has watched resources: after it is deregistered the index is empty.
     #[test]
     fn deregistered_session_leaves_no_entries() {
-        let index = Index::default();
+        let index = index();
         let (id, _) = index.register();
         let mut watched: HashMap<ResourceType, Watched> = HashMap::new();
         for (resource_type, interest) in [

@@ -26,18 +26,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use oxds_core::group::{Definition, GroupUpdate, Groups, Membership, NodeMatcher};
-use oxds_core::snapshot::{Awaited, ChangeSet, Limits, Resource, Snapshot};
+use oxds_core::rollout::{ChangeSort, RolloutContents, RolloutSource};
+use oxds_core::snapshot::{
+    Awaited, ChangeSet, ChangedResource, Limits, Resource, ResourceKey, Snapshot,
+};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use convergence::Convergence;
+pub(crate) use convergence::{Answers, Convergence};
 use index::{Index, Wakeups};
 pub use majors::{OlderMajors, OlderMajorsError};
 use nodes::NodeRegistry;
 pub(crate) use notifier::ChangeNotifier;
+use view::NextSnapshot;
 pub(crate) use view::{View, Watcher};
 
 /// The resources that servers serve. A cheap handle: clones share one state.
@@ -102,7 +106,8 @@ impl Cache {
     pub fn with_majors(limits: Limits, majors: OlderMajors) -> Self {
         let wakeups = Arc::new(Wakeups::default());
         let subscriptions = Arc::new(Notify::new());
-        let convergence = Arc::<Convergence>::default();
+        let notifier = Arc::<ChangeNotifier>::default();
+        let convergence = Arc::new(Convergence::new(Arc::clone(&notifier)));
         let index = Index::new(
             Arc::clone(&wakeups),
             Arc::clone(&convergence),
@@ -117,7 +122,7 @@ impl Cache {
             node_registry: Arc::default(),
             memberships: AtomicU64::new(0),
             loaded: CancellationToken::new(),
-            notifier: Arc::default(),
+            notifier,
             majors,
         }))
     }
@@ -135,7 +140,17 @@ impl Cache {
     /// Costs O(changes) for every membership with a session. If the update moves a node to other groups, the server ends
     /// its streams, and the client reconnects.
     pub fn update(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) -> Arc<Snapshot> {
-        self.write(|_, _| (Some(changes), groups))
+        self.update_from(RolloutSource::default(), changes, groups)
+    }
+
+    /// Applies an update with its source, for the history.
+    pub(crate) fn update_from(
+        &self,
+        source: RolloutSource,
+        changes: ChangeSet,
+        groups: Vec<GroupUpdate>,
+    ) -> Arc<Snapshot> {
+        self.write(source, |_, _| (Some(changes), groups))
     }
 
     /// Replaces the resources for all nodes; resources of groups stay. A resource with equal content is not a change.
@@ -143,7 +158,7 @@ impl Cache {
         &self,
         resources: impl IntoIterator<Item = R>,
     ) -> Arc<Snapshot> {
-        self.write(|root, _| {
+        self.write(RolloutSource::default(), |root, _| {
             (
                 Some(ChangeSet::replacing(root, None, resources)),
                 Vec::new(),
@@ -157,7 +172,7 @@ impl Cache {
         resource_type: &ResourceType,
         resources: impl IntoIterator<Item = R>,
     ) -> Arc<Snapshot> {
-        self.write(|root, _| {
+        self.write(RolloutSource::default(), |root, _| {
             let changes = ChangeSet::replacing(root, Some(resource_type), resources);
             (Some(changes), Vec::new())
         })
@@ -173,23 +188,27 @@ impl Cache {
         matcher: NodeMatcher,
         resources: impl IntoIterator<Item = R>,
     ) {
-        self.write(|_, groups| (None, vec![groups.replacing(name, Some(matcher), resources)]));
+        self.write(RolloutSource::default(), |_, groups| {
+            (None, vec![groups.replacing(name, Some(matcher), resources)])
+        });
     }
 
     /// Removes a group and its resources.
     pub fn remove_group(&self, name: &str) {
         let nothing: [Arc<Resource>; 0] = [];
-        self.write(|_, groups| (None, vec![groups.replacing(name, None, nothing)]));
+        self.write(RolloutSource::default(), |_, groups| {
+            (None, vec![groups.replacing(name, None, nothing)])
+        });
     }
 
     /// Creates and publishes the next state.
     fn write(
         &self,
+        source: RolloutSource,
         next: impl FnOnce(&Snapshot, &Groups) -> (Option<ChangeSet>, Vec<GroupUpdate>),
     ) -> Arc<Snapshot> {
         let mut grouped = self.grouped();
-        let publish = || self.publish(&mut grouped, next);
-        let (root, matchers) = self.0.convergence.change(publish);
+        let (root, matchers) = self.publish(&mut grouped, source, next);
         drop(grouped);
         self.0.wakeups.add(self.0.node_registry.wake(&matchers));
         if root.is_loaded() {
@@ -204,24 +223,31 @@ impl Cache {
     fn publish(
         &self,
         grouped: &mut Grouped,
+        source: RolloutSource,
         next: impl FnOnce(&Snapshot, &Groups) -> (Option<ChangeSet>, Vec<GroupUpdate>),
     ) -> (Arc<Snapshot>, Vec<NodeMatcher>) {
         let before = self.0.root.snapshot();
         let (changes, mut updates) = next(&before, &grouped.groups);
+        let has_changes = changes.is_some();
         let changes = changes.map(|changes| self.0.majors.expand(changes));
         for update in &mut updates {
             update.changes = self.0.majors.expand(mem::take(&mut update.changes));
         }
         updates.iter().for_each(warn_of_user_agent);
-        let (root, changed) = match changes {
-            Some(changes) => self.0.root.apply(changes),
-            None => (Arc::clone(&before), Vec::new()),
+        let next = self.0.root.next(changes.unwrap_or_default());
+        let contents = contents(&next, &grouped.groups, &updates);
+        let changed: Vec<ResourceKey> = next
+            .changed
+            .iter()
+            .map(|one| (one.resource_type.clone(), Arc::clone(&one.name)))
+            .collect();
+        // Before any session is woken: its client may answer, or NACK, at once.
+        let change = self.0.convergence.begin(source, contents);
+        let root = match has_changes {
+            true => self.0.root.publish(next, &change),
+            false => Arc::clone(&before),
         };
         let touched = grouped.groups.update(updates);
-        let changed: Vec<_> = changed
-            .into_iter()
-            .map(|one| (one.resource_type, one.name))
-            .collect();
         let Grouped { groups, views } = grouped;
         views.retain(|_, view| view.strong_count() > 0);
         if !touched.matchers.is_empty() {
@@ -231,12 +257,13 @@ impl Cache {
             if before.is_loaded() {
                 let seen = groups.seen_by(view.members(), &root, &changed, &touched);
                 if !seen.is_empty() {
-                    view.apply(seen);
+                    view.publish(view.next(seen), &change);
                 }
             } else if root.is_loaded() {
                 view.load_first(root.overlaid(groups.overlay(view.members())));
             }
         }
+        self.0.convergence.woken(&change);
         (root, touched.matchers)
     }
 
@@ -384,6 +411,32 @@ impl Cache {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns what an update adds, changes and removes.
+fn contents(next: &NextSnapshot, groups: &Groups, updates: &[GroupUpdate]) -> RolloutContents {
+    let mut contents = RolloutContents::default();
+    for ChangedResource {
+        resource_type,
+        name,
+    } in &next.changed
+    {
+        let exists = |snapshot: &Snapshot| snapshot.get(resource_type, name).is_some();
+        let sort = match (exists(&next.before), exists(&next.after)) {
+            (_, false) => ChangeSort::Removed,
+            (false, true) => ChangeSort::Added,
+            (true, true) => ChangeSort::Changed,
+        };
+        let key = (resource_type.clone(), Arc::clone(name));
+        contents.add(sort, &key, None);
+    }
+    for update in updates {
+        let group = &update.name;
+        contents.add_changes(&update.changes, Some(group), |key| {
+            groups.version(group, key)
+        });
+    }
+    contents
 }
 
 /// Warns of a group whose nodes are selected by their user agent (V-51).

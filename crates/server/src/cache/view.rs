@@ -6,12 +6,13 @@ use std::task::{Poll, Waker};
 
 use arc_swap::{ArcSwap, Guard};
 use oxds_core::group::Membership;
+use oxds_core::rollout::RolloutNack;
 use oxds_core::session::Interest;
 use oxds_core::snapshot::{ChangeSet, ChangedResource, Revision, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
-use super::convergence::SessionWaker;
+use super::convergence::{Answers, OpenChange, SessionWaker};
 use super::index::Index;
 use super::nodes::{NodeRegistration, NodeRegistry};
 use super::watchers::{Id, Watched};
@@ -23,6 +24,15 @@ pub(crate) struct View {
     members: Membership,
     snapshot: ArcSwap<Snapshot>,
     index: Index,
+}
+
+/// A snapshot that is not published yet.
+#[derive(Debug)]
+pub(super) struct NextSnapshot {
+    pub(super) before: Arc<Snapshot>,
+    pub(super) after: Arc<Snapshot>,
+    /// Resources that differ.
+    pub(super) changed: Vec<ChangedResource>,
 }
 
 impl View {
@@ -49,20 +59,35 @@ impl View {
         self.snapshot.load()
     }
 
-    /// Publishes the next snapshot, and wakes the sessions that watch a changed resource. One writer at a time.
-    pub(super) fn apply(&self, changes: ChangeSet) -> (Arc<Snapshot>, Vec<ChangedResource>) {
+    /// Returns the next snapshot. It has no effect until it is published.
+    pub(super) fn next(&self, changes: ChangeSet) -> NextSnapshot {
         let before = self.snapshot.load_full();
         let (after, changed) = before.apply(changes);
+        NextSnapshot {
+            before,
+            after,
+            changed,
+        }
+    }
+
+    /// Publishes the next snapshot, and wakes the sessions that watch a changed resource. One writer at a time, from
+    /// [`next`](Self::next) on.
+    pub(super) fn publish(&self, next: NextSnapshot, change: &Arc<OpenChange>) -> Arc<Snapshot> {
+        let NextSnapshot {
+            before,
+            after,
+            changed,
+        } = next;
         if Arc::ptr_eq(&before, &after) {
-            return (after, changed);
+            return after;
         }
         self.snapshot.store(Arc::clone(&after));
         if before.is_loaded() {
-            self.index.wake(&changed);
+            self.index.wake(&changed, change);
         } else {
             self.index.wake_all();
         }
-        (after, changed)
+        after
     }
 
     /// Publishes the first snapshot, and wakes all sessions.
@@ -139,6 +164,16 @@ impl Watcher {
     /// Returns the change that the client has not answered, if any. Read it before the snapshot that is compared.
     pub(crate) fn behind(&self) -> Option<u64> {
         self.waker.behind()
+    }
+
+    /// Returns a handle to how far the client is.
+    pub(crate) fn answers(&self) -> Answers {
+        Answers::new(&self.waker)
+    }
+
+    /// The client has NACKed a response.
+    pub(crate) fn nacked(&self, nack: &RolloutNack) {
+        self.waker.nacked(nack);
     }
 
     /// The client has answered everything up to this change.

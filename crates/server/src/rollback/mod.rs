@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::group::GroupUpdate;
 use oxds_core::rollback::{NackedVersion, Rollback, RolledBack, SavedRollback, StoreChanges};
+use oxds_core::rollout::RolloutSource;
 use oxds_core::snapshot::ChangeSet;
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
@@ -208,7 +209,8 @@ impl RollbackDriver {
                 Some(name) => groups.push(GroupUpdate::of_resources(name, of_group.changes)),
             }
         }
-        self.cache.update(changes, groups);
+        let source = RolloutSource::new("rollback");
+        self.cache.update_from(source, changes, groups);
         self.outdated.notify_one();
     }
 

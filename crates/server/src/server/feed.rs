@@ -16,8 +16,7 @@
 //!  └─────────────────────────────────────────────┘
 //! ```
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::mem;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -25,9 +24,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::group::GroupUpdate;
+use oxds_core::rollout::{ChangeSort, RolloutContents};
 use oxds_core::session::Progress;
-use oxds_core::snapshot::{Awaited, ChangeSet, Resource, ResourceKey, Snapshot};
-use oxds_types::{ResourceType, Version};
+use oxds_core::snapshot::{Awaited, ChangeSet, ResourceKey, Snapshot};
+use oxds_types::ResourceType;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -141,7 +141,7 @@ impl Target {
         let mut update = last_good.as_update();
         update.origin = Origin::new("state on disk");
         log_changes(&update, &cache.snapshot());
-        self.serve(update.changes, update.groups);
+        self.serve(&update.origin, update.changes, update.groups);
         cache.notifier().notify();
     }
 
@@ -167,14 +167,15 @@ impl Target {
             mem::take(&mut update.changes),
             mem::take(&mut update.groups),
         );
-        self.serve(changes, groups);
+        self.serve(&update.origin, changes, groups);
         self.note(update);
     }
 
-    fn serve(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) {
+    fn serve(&self, origin: &Origin, changes: ChangeSet, groups: Vec<GroupUpdate>) {
         let context = &self.context;
         let review = context.rollback.review(&context.clients, changes, groups);
-        context.cache.update(review.changes, review.groups);
+        let cache = &context.cache;
+        cache.update_from(origin.into(), review.changes, review.groups);
         // Unlocked after the cache has the update, so that a rollback cannot overtake it.
         drop(review.lock);
     }
@@ -220,126 +221,53 @@ fn count(context: &Context) -> ClientCounts {
 /// Logs which resources an update adds, changes and removes. A resource that stays the same is none of these, although the
 /// update has it.
 fn log_changes(update: &Update, before: &Snapshot) {
-    let mut difference = Difference::default();
-    difference.add(&update.changes, |key| {
-        let resource = before.get(&key.0, &key.1);
+    let mut contents = RolloutContents::default();
+    contents.add_changes(&update.changes, None, |(resource_type, name)| {
+        let resource = before.get(resource_type, name);
         resource.map(|resource| resource.version())
     });
     let origin = &update.origin;
-    for (resource_type, removed) in &difference.removed_by_type {
+    for (resource_type, of_type) in contents.types() {
+        let removed = of_type.removed.count;
         let of = before.of_type(resource_type).collection().len();
         // Rarely what an operator intends, and hard to undo for clients without a fallback.
-        if *removed > MANY_REMOVALS && *removed * 2 > of {
+        if removed > MANY_REMOVALS && removed * 2 > of {
             warn!(%resource_type, removed, of, %origin, "many resources removed at once");
         }
     }
-    let mut in_groups = Difference::default();
     for group in &update.groups {
-        // A group has no snapshot of its own here, so each of its resources counts as changed.
-        in_groups.group(&group.changes);
+        add_group(&mut contents, group);
     }
-    difference.merge(in_groups);
-    let Difference {
-        added,
-        changed,
-        removed,
-        ..
-    } = &difference;
-    let (added, changed, removed) = (added.len(), changed.len(), removed.len());
+    let [added, changed, removed] = contents.counts();
     if added + changed + removed > 0 || !update.groups.is_empty() {
-        let names = difference.names();
-        info!(added, changed, removed, %names, %origin, took = ?update.took, "config updated");
+        info!(added, changed, removed, names = %contents, %origin, took = ?update.took, "config updated");
+    }
+}
+
+/// Adds the changes of a group. It has no snapshot here, so each of its resources counts as changed.
+fn add_group(contents: &mut RolloutContents, group: &GroupUpdate) {
+    let GroupUpdate { name, changes, .. } = group;
+    let upserted: BTreeSet<ResourceKey> = changes
+        .upserts
+        .iter()
+        .map(|resource| {
+            (
+                resource.resource_type().clone(),
+                Arc::clone(resource.name()),
+            )
+        })
+        .collect();
+    for key in &upserted {
+        contents.add(ChangeSort::Changed, key, Some(name));
+    }
+    let removed: BTreeSet<&ResourceKey> = changes.removals.iter().collect();
+    for key in removed.into_iter().filter(|key| !upserted.contains(*key)) {
+        contents.add(ChangeSort::Removed, key, Some(name));
     }
 }
 
 /// The number of removals of a type in one update above which a removal of more than half of them is logged as a warning.
 const MANY_REMOVALS: usize = 10;
-/// The number of names in a log line.
-const MAX_NAMES: usize = 10;
-
-/// The resources that an update adds, changes and removes.
-#[derive(Debug, Default)]
-struct Difference {
-    added: BTreeSet<ResourceKey>,
-    changed: BTreeSet<ResourceKey>,
-    removed: BTreeSet<ResourceKey>,
-    removed_by_type: BTreeMap<ResourceType, usize>,
-}
-
-impl Difference {
-    /// Adds changes of resources whose versions `before` returns.
-    fn add(&mut self, changes: &ChangeSet, before: impl Fn(&ResourceKey) -> Option<Version>) {
-        let mut upserted = HashSet::new();
-        for resource in &changes.upserts {
-            let key = (
-                resource.resource_type().clone(),
-                Arc::clone(resource.name()),
-            );
-            match before(&key) {
-                None => drop(self.added.insert(key.clone())),
-                Some(version) if version == resource.version() => {}
-                Some(_) => drop(self.changed.insert(key.clone())),
-            }
-            upserted.insert(key);
-        }
-        for key in &changes.removals {
-            // A store removes and adds a resource that moves between its documents.
-            if !upserted.contains(key) && before(key).is_some() && self.removed.insert(key.clone())
-            {
-                *self.removed_by_type.entry(key.0.clone()).or_default() += 1;
-            }
-        }
-    }
-
-    /// Adds changes of a group.
-    fn group(&mut self, changes: &ChangeSet) {
-        let upserts = changes.upserts.iter();
-        let key = |resource: &Arc<Resource>| {
-            (
-                resource.resource_type().clone(),
-                Arc::clone(resource.name()),
-            )
-        };
-        self.changed.extend(upserts.map(key));
-        let removals = changes.removals.iter().cloned();
-        self.removed
-            .extend(removals.filter(|key| !self.changed.contains(key)));
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.added.extend(other.added);
-        self.changed.extend(other.changed);
-        self.removed.extend(other.removed);
-    }
-
-    /// Returns the resources that are added, changed and removed.
-    fn sorts(&self) -> [&BTreeSet<ResourceKey>; 3] {
-        [&self.added, &self.changed, &self.removed]
-    }
-
-    /// Returns the first names, as `[cds/blue, rds/shop, and 3 more]`: those that are added, then changed, then removed.
-    fn names(&self) -> String {
-        let mut all = self.sorts().into_iter().flatten();
-        let first = all.by_ref().take(MAX_NAMES);
-        let mut names: Vec<String> = first
-            .map(|(resource_type, name)| format!("{resource_type}/{}", quoted(name)))
-            .collect();
-        match all.count() {
-            0 => {}
-            more => names.push(format!("and {more} more")),
-        }
-        format!("[{}]", names.join(", "))
-    }
-}
-
-/// Returns a name as a list shows it: in quotes if it has characters that could be taken for the list's own.
-fn quoted(name: &str) -> Cow<'_, str> {
-    if name.contains([' ', ',', '[', ']', '"']) {
-        format!("{name:?}").into()
-    } else {
-        name.into()
-    }
-}
 
 /// Returns the errors of resources by type and name, as sessions report them (S-73).
 fn resource_errors(
@@ -350,68 +278,4 @@ fn resource_errors(
         let (resource_type, name) = (error.resource_type.clone()?, error.resource.as_deref()?);
         Some((resource_type, name.into(), error.to_string().into()))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cluster(name: &str, content: &[u8]) -> Arc<Resource> {
-        Arc::new(Resource::new(ResourceType::CLUSTER, name, content))
-    }
-
-    fn key(name: &str) -> ResourceKey {
-        (ResourceType::CLUSTER, name.into())
-    }
-
-    /// Given an edited, an unchanged, a new and a deleted resource, as a store reports them, then each counts once.
-    #[test]
-    fn b7_edited_resource_is_one_change() {
-        let served = [
-            cluster("edited", b"1"),
-            cluster("same", b"1"),
-            cluster("gone", b"1"),
-        ];
-        let before = |key: &ResourceKey| {
-            let same = served.iter().find(|resource| resource.name() == &key.1);
-            same.map(|resource| resource.version())
-        };
-        let changes = ChangeSet {
-            upserts: vec![
-                cluster("edited", b"2"),
-                cluster("same", b"1"),
-                cluster("new", b"1"),
-            ],
-            removals: ["edited", "same", "gone", "never"].map(key).to_vec(),
-        };
-        let mut difference = Difference::default();
-        difference.add(&changes, before);
-        assert_eq!(difference.names(), "[cds/new, cds/edited, cds/gone]");
-    }
-
-    /// Given a name that looks like the end of the list and another field, then it is in quotes.
-    #[test]
-    fn b7_names_do_not_forge_fields() {
-        let mut difference = Difference::default();
-        let changes = ChangeSet {
-            upserts: vec![cluster("a] origin=x", b""), cluster("b", b"")],
-            ..ChangeSet::default()
-        };
-        difference.add(&changes, |_| None);
-        assert_eq!(difference.names(), "[cds/\"a] origin=x\", cds/b]");
-    }
-
-    #[test]
-    fn b7_names_are_bounded() {
-        let names: Vec<_> = (10..30).map(|i| cluster(&format!("c{i}"), b"")).collect();
-        let mut difference = Difference::default();
-        let changes = ChangeSet {
-            upserts: names,
-            ..ChangeSet::default()
-        };
-        difference.add(&changes, |_| None);
-        let names = difference.names();
-        assert!(names.starts_with("[cds/c10, cds/c11, "), "{names}");
-        assert!(names.ends_with(" cds/c19, and 10 more]"), "{names}");
-    }
 }

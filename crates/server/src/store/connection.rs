@@ -1,6 +1,7 @@
 //! How a store is connected to its source.
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Instant, SystemTime};
 
 /// How a store is connected to its source: for status, metrics and readiness.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,4 +45,27 @@ pub struct LaneState {
     pub is_held: bool,
     /// Since when the content of the source has not had its checksum.
     pub diverged_since: Option<Instant>,
+}
+
+/// A server that follows the same source, as it describes itself there.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ReplicaState {
+    pub(crate) id: String,
+    /// Whether it is this server.
+    pub(crate) is_this: bool,
+    /// Version of the program.
+    pub(crate) build: String,
+    /// Start of the process, by its own clock.
+    pub(crate) started: SystemTime,
+    /// Address of the HTTP port, as the server knows it; empty without one.
+    pub(crate) http: String,
+    /// Number of the publish that it serves, by lane.
+    pub(crate) lanes: BTreeMap<String, u64>,
+    pub(crate) streams: u64,
+    pub(crate) in_sync: u64,
+    pub(crate) nacked: u64,
+    /// Whether it holds back publishes of a lane.
+    pub(crate) is_held: bool,
+    /// Since when it has described itself so.
+    pub(crate) since: Instant,
 }

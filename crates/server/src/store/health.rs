@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tracing::{error, info, warn};
 
-use super::connection::Connection;
+use super::connection::{Connection, ReplicaState};
 use super::finding::{Finding, FindingCounts, Severity};
 use super::uses::DeprecatedUses;
 use crate::cache::Cache;
@@ -22,6 +22,7 @@ pub(crate) struct Health {
     stale: Mutex<Option<Stale>>,
     state: OnceLock<Arc<StateStatus>>,
     connection: Mutex<Option<Connection>>,
+    replicas: Mutex<Vec<ReplicaState>>,
 }
 
 /// Mark of a state that an earlier process kept, and that is served until the store delivers.
@@ -163,6 +164,21 @@ impl Health {
     /// Returns how far the state is saved; `None` if no state is kept.
     pub(crate) fn state(&self) -> Option<&StateStatus> {
         self.state.get().map(|status| &**status)
+    }
+
+    /// Sets the servers that follow the same source.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn set_replicas(&self, replicas: Vec<ReplicaState>) {
+        *self.lock_replicas() = replicas;
+    }
+
+    /// Returns the servers that follow the same source, by id; none if the store does not know.
+    pub(crate) fn replicas(&self) -> Vec<ReplicaState> {
+        self.lock_replicas().clone()
+    }
+
+    fn lock_replicas(&self) -> MutexGuard<'_, Vec<ReplicaState>> {
+        self.replicas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets how the store is connected. Returns whether that is another state than before.

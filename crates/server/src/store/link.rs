@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 #[cfg(feature = "etcd")]
+use super::connection::ReplicaState;
+#[cfg(feature = "etcd")]
 use super::finding::Finding;
 use super::health::Health;
 #[cfg(feature = "etcd")]
@@ -90,16 +92,23 @@ impl ServerLink {
         lanes.into_iter().any(|lane| lane.is_held)
     }
 
-    /// Returns a tag of all that the status shows.
+    /// Reports the servers that follow the same source.
     #[cfg(feature = "etcd")]
-    pub(crate) fn tag(&self) -> String {
-        self.0.cache.notifier().tag()
+    pub(crate) fn report_replicas(&self, replicas: Vec<ReplicaState>) {
+        self.0.health.set_replicas(replicas);
+        self.0.cache.notifier().notify_of_others();
     }
 
-    /// Waits until the tag is another one.
+    /// Returns the number of changes of all that the status of this server shows.
     #[cfg(feature = "etcd")]
-    pub(crate) async fn changed_from(&self, tag: &str) {
-        self.0.cache.notifier().changed_from(tag).await;
+    pub(crate) fn changes(&self) -> u64 {
+        self.0.cache.notifier().own()
+    }
+
+    /// Waits until there are more changes.
+    #[cfg(feature = "etcd")]
+    pub(crate) async fn changed_after(&self, changes: u64) {
+        self.0.cache.notifier().changed_after(changes).await;
     }
 }
 

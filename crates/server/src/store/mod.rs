@@ -30,6 +30,7 @@ mod link;
 mod update;
 mod uses;
 
+pub(crate) use connection::ReplicaState;
 pub use connection::{Connection, LaneState};
 pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};

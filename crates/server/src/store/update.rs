@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::group::GroupUpdate;
+use oxds_core::rollout::{RolloutPublish, RolloutSource};
 use oxds_core::snapshot::ChangeSet;
 
 use super::demand::Demand;
@@ -114,6 +115,8 @@ pub struct Origin {
     pub documents: Vec<Arc<Path>>,
     /// The store's own revision after this update, if it counts revisions.
     pub revision: Option<u64>,
+    /// The latest publish of each part of the source that this update has news of, if writers describe their publishes.
+    pub publishes: Vec<RolloutPublish>,
 }
 
 impl Origin {
@@ -136,11 +139,27 @@ impl Origin {
         self
     }
 
+    /// Sets the publishes that the update has.
+    #[must_use]
+    pub fn publishes(mut self, publishes: impl IntoIterator<Item = RolloutPublish>) -> Self {
+        self.publishes = publishes.into_iter().collect();
+        self
+    }
+
     /// Sets the files or keys that were read or deleted.
     #[must_use]
     pub fn documents(mut self, documents: impl IntoIterator<Item = Arc<Path>>) -> Self {
         self.documents = documents.into_iter().collect();
         self
+    }
+}
+
+impl From<&Origin> for RolloutSource {
+    fn from(origin: &Origin) -> Self {
+        let documents = origin.documents.iter();
+        Self::new(&origin.store)
+            .documents(documents.map(|document| document.display().to_string()))
+            .publishes(origin.publishes.iter().cloned())
     }
 }
 

@@ -17,6 +17,7 @@ mod etcd;
 mod etcd_store;
 mod files;
 mod groups;
+mod history;
 mod hooks;
 mod hostile;
 mod library;

@@ -148,10 +148,27 @@ async fn s80_nacked_change_is_rolled_back() {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");
     }
 
+    // Both clients are served the version of before: their pages say so, and why.
+    for (at, is_cause) in [("stream:0", false), ("stream:1", true)] {
+        let view = format!("/client?at={at}");
+        let (_, page) = get(rollout.server.http, &view).await;
+        let rolled_back = page.split("Rolled back").nth(1).unwrap();
+        assert!(rolled_back.contains("a: no such policy"), "{page}");
+        assert_eq!(
+            rolled_back.contains("<b>this client</b>"),
+            is_cause,
+            "{page}"
+        );
+    }
+    let (_, page) = get(rollout.server.http, "/history").await;
+    assert!(page.contains("rollback"), "{page}");
+
     rollout.change(3);
     accept(&mut good, 3).await;
     accept(&mut bad, 3).await;
     rollout.settled().await;
+    let (_, page) = get(rollout.server.http, "/client?at=stream:1").await;
+    assert!(!page.contains("Rolled back"), "{page}");
     assert_eq!(
         json(rollout.server.http).await["rollbacks"],
         serde_json::json!([])

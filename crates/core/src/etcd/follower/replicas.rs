@@ -10,15 +10,27 @@ use crate::etcd::replica_status::{ReplicaStatus, ServedPublish};
 #[derive(Debug, Default)]
 pub(super) struct Replicas {
     statuses: BTreeMap<Segment, ReplicaStatus>,
+    /// Number of changes.
+    version: u64,
 }
 
 impl Replicas {
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Segment, &ReplicaStatus)> {
+        self.statuses.iter()
+    }
+
     pub(super) fn clear(&mut self) {
+        self.version += 1;
         self.statuses.clear();
     }
 
     /// Sets the status of a replica. One that cannot be read is ignored: no decision may depend on it.
     pub(super) fn put(&mut self, replica: Segment, value: &[u8]) {
+        self.version += 1;
         match ReplicaStatus::decode(value) {
             Some(status) => self.statuses.insert(replica, status),
             None => self.statuses.remove(&replica),
@@ -26,6 +38,7 @@ impl Replicas {
     }
 
     pub(super) fn delete(&mut self, replica: &Segment) {
+        self.version += 1;
         self.statuses.remove(replica);
     }
 

@@ -10,6 +10,7 @@ use super::phase::Phase;
 use crate::etcd::head::Head;
 use crate::etcd::keys::Key;
 use crate::etcd::names::Segment;
+use crate::etcd::replica_status::ReplicaStatus;
 use crate::time::Instant;
 
 /// Status of a follower.
@@ -58,6 +59,18 @@ impl Follower {
             revision: self.view.revision,
             lanes: lanes.map(|(name, lane)| lane.status(name, now)).collect(),
         }
+    }
+
+    /// Returns the statuses of all live replicas, this one included, as far as the store was read. They end with the leases of their
+    /// keys; while no watch works they are as old as the last one.
+    pub fn replicas(&self) -> impl Iterator<Item = (&Segment, &ReplicaStatus)> {
+        self.view.replicas.iter()
+    }
+
+    /// Returns a number that changes with [`replicas`](Self::replicas).
+    #[must_use]
+    pub fn replicas_version(&self) -> u64 {
+        self.view.replicas.version()
     }
 
     /// Returns whether a member answers. A watch that is renewed is no interruption.

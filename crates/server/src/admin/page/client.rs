@@ -1,13 +1,16 @@
 //! One client: the state of each of its resource types.
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
+use oxds_core::rollback::RolledBack;
 use oxds_core::snapshot::Snapshot;
 
 use super::layout::{Section, View};
-use super::parts::{age, resource_link, shown, state};
+use super::parts::{age, count, resource_link, shown, state};
 use super::url::Query;
 use crate::admin::state::Admin;
-use crate::admin::status::{NodeKind, NodeStatus, Position};
+use crate::admin::status::{NodeKind, NodeStatus, Position, RollbackStatus, rollback};
 use crate::discovery::Client;
 
 /// Returns the page of the client at a position; `None` if it is gone.
@@ -17,12 +20,19 @@ pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {
     };
     let context = &admin.context;
     let now = context.server.clock.now();
+    // Before the client is locked: a rollback locks the clients.
+    let rolled_back = context.rollback.rolled_back();
     let mut found = None;
     let mut see = |client: &Client<'_>, served: &Snapshot| {
-        found = Some(NodeStatus::of(client, served, &context.cache, now));
+        let node = NodeStatus::of(client, served, &context.cache, now);
+        let concerned = rolled_back
+            .iter()
+            .filter(|one| concerns(one, client, &node));
+        let concerned: Vec<RollbackStatus> = concerned.map(|one| rollback(one, now)).collect();
+        found = Some((node, concerned));
     };
     context.clients.see_at(&context.cache, &cursor, &mut see);
-    let node = found?;
+    let (node, rolled_back) = found?;
     let title = match node.id.is_empty() {
         true => "(no node id)".to_owned(),
         false => shown(&node.id),
@@ -39,6 +49,7 @@ pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {
             @if !node.client_features.is_empty() { dt { "Features" } dd { (shown(&node.client_features.join(", "))) } }
         }
         (types(&node.kinds))
+        (rollbacks(&rolled_back, &node.id))
         @for kind in &node.kinds { (troubles(kind)) }
     };
     Some(View {
@@ -46,6 +57,37 @@ pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {
         title,
         content,
     })
+}
+
+/// Whether a client is served another version because of a rollback: it subscribes to the resource, and no group hides it.
+fn concerns(rolled_back: &RolledBack, client: &Client<'_>, node: &NodeStatus) -> bool {
+    let key = &rolled_back.key;
+    let is_member = |group: &Arc<str>| node.groups.iter().any(|of| **of == **group);
+    key.group.as_ref().is_none_or(is_member)
+        && client.resource(&key.resource_type, &key.name).is_some()
+}
+
+/// Rollbacks of resources that the client subscribes to.
+fn rollbacks(all: &[RollbackStatus], node: &str) -> Markup {
+    html! {
+        @if !all.is_empty() {
+            h2 { "Rolled back" span.more { " · " (count(all.len(), "resource")) } }
+            p { "The client gets the last version that all clients had accepted, until the store changes these resources again." }
+            div.scroll { table {
+                caption { "Resources of this client that were rolled back" }
+                thead { tr { th scope="col" { "Resource" } th scope="col" { "NACKed version" } th scope="col" { "Served" }
+                    th scope="col" { "Since" } th scope="col" { "NACKed by" } th scope="col" { "Reason" } } }
+                tbody { @for one in all { tr {
+                    th scope="row" { (one.kind) " " (resource_link(&one.kind, &one.name, one.group.as_deref().unwrap_or_default())) }
+                    td { @if one.version.is_empty() { "removed" } @else { code { (one.version) } } }
+                    td { @if one.returned_to.is_empty() { "not served" } @else { code { (one.returned_to) } } }
+                    td { (age(one.seconds_ago)) }
+                    td.text { @if one.refused_by.iter().any(|by| by == node) { b { "this client" } ", " } (shown(&one.refused_by.join(", "))) }
+                    td.text { (one.nacked.kind) " " (shown(&one.nacked.name)) ": " (shown(&one.reason)) }
+                } } }
+            } }
+        }
+    }
 }
 
 fn worst(node: &NodeStatus) -> &'static str {
@@ -91,6 +133,7 @@ fn troubles(kind: &NodeKind) -> Markup {
         }
         @if !kind.rejected.is_empty() {
             h2 { (kind.kind) ": NACKed resources " span.more { (kind.rejected_total) } }
+            p { "These versions are not sent to the client again until their content changes. The rest is." }
             div.scroll { table {
                 caption { "NACKed resources of " (kind.kind) }
                 thead { tr { th scope="col" { "Resource" } th scope="col" { "Version" } th scope="col" { "Since" } th scope="col" { "Reason" } } }
@@ -104,6 +147,7 @@ fn troubles(kind: &NodeKind) -> Markup {
         }
         @if let Some(isolating) = &kind.isolating {
             h2 { (kind.kind) ": isolation of the invalid resource" }
+            p { "The NACK names no resource, so those of the response are sent again in parts. The client may lack valid ones meanwhile." }
             p { (isolating.suspects) " suspects after " (isolating.rounds) " rounds: "
                 @for (at, name) in isolating.names.iter().enumerate() { @if at > 0 { ", " } (resource_link(&kind.kind, name, "")) } }
         }

@@ -44,14 +44,16 @@ pub(super) enum Section {
     Clients,
     Resources,
     Graph,
+    History,
 }
 
 impl Section {
-    const ALL: [(Self, &str, &str); 4] = [
+    const ALL: [(Self, &str, &str); 5] = [
         (Self::Overview, "/", "Overview"),
         (Self::Clients, "/clients", "Clients"),
         (Self::Resources, "/resources", "Resources"),
         (Self::Graph, "/graph", "Graph"),
+        (Self::History, "/history", "History"),
     ];
 }
 

@@ -10,6 +10,7 @@ mod client;
 mod clients;
 pub(super) mod fleet;
 mod graph;
+mod history;
 mod layout;
 mod overview;
 mod parts;
@@ -40,6 +41,8 @@ pub(super) fn routes() -> Router<Arc<Admin>> {
         "/resources",
         "/resource",
         "/graph",
+        "/history",
+        "/change",
     ];
     let add = |router: Router<Arc<Admin>>, path| router.route(path, get(page));
     paths.into_iter().fold(Router::new(), add)
@@ -62,6 +65,8 @@ async fn page(
         "/client" => client::view(&admin, &query),
         "/resources" => Some(resources::view(&admin, &query)),
         "/resource" => resource::view(&admin, &query).await,
+        "/history" => Some(history::list(&admin, &query)),
+        "/change" => history::change(&admin, &query).await,
         "/graph" => {
             let admin = Arc::clone(&admin);
             // An explanation reads a whole route table.

@@ -9,7 +9,9 @@ use super::layout::{Section, View};
 use super::parts::{age, count, place, resource_link, shown};
 use super::url::url;
 use crate::admin::state::Admin;
-use crate::admin::status::{RollbackStatus, SnapshotStatus, StoreStatus, rollbacks};
+use crate::admin::status::{
+    ConnectionStatus, ReplicaStatus, RollbackStatus, SnapshotStatus, StoreStatus, rollbacks,
+};
 use crate::not_representable;
 
 /// Entries of each list; other views have all of them.
@@ -39,6 +41,7 @@ pub(super) fn view(admin: &Admin, fleet: &Fleet) -> View {
         (findings(&store))
         (held(fleet))
         (rolled(&rolled_back))
+        @if let Some(connection) = &store.connection { (replicas(connection)) }
         (served(&snapshot))
     };
     View {
@@ -94,6 +97,48 @@ fn findings(store: &StoreStatus) -> Markup {
         @let more = store.findings.len().saturating_sub(LISTED * 5) + store.more_findings.errors + store.more_findings.warnings;
         @if more > 0 { p.soft { "and " (more) " more" } }
     }
+}
+
+/// The servers that follow the same configuration, as they describe themselves in the store.
+fn replicas(connection: &ConnectionStatus) -> Markup {
+    let all = &connection.replicas;
+    html! {
+        @if !all.is_empty() {
+            h2 #replicas { "Replicas" span.more { " · " (all.len()) } }
+            @if !connection.connected {
+                p.notice { "The store is not followed"
+                    @if let Some(since) = connection.since_seconds { ": as of " (age(since)) " ago" }
+                    @if let Some(cause) = &connection.cause { ", " (shown(cause)) } "." }
+            }
+            div.scroll { table {
+                caption { "Servers of the same configuration" }
+                thead { tr { th scope="col" { "Replica" } th scope="col" { "State" } th scope="col" { "Serves" }
+                    th.num scope="col" { "Streams" } th.num scope="col" { "In sync" } th.num scope="col" { "NACKing" }
+                    th scope="col" { "Build" } th scope="col" { "Up" } th scope="col" { "Reported" } } }
+                tbody { @for one in all { tr {
+                    th scope="row" { (shown(&one.id)) @if one.this { " " span.badge { "this server" } } }
+                    td { (replica_state(one)) }
+                    td.text { @for (at, lane) in one.lanes.iter().enumerate() {
+                        @if at > 0 { ", " } (shown(&lane.lane)) " " (lane.seq)
+                        @if lane.lag > 0 { " (" (lane.lag) " behind)" }
+                    } }
+                    td.num { (one.streams) } td.num { (one.in_sync) } td.num { (one.nacked) }
+                    td { (shown(&one.build)) } td { (age(one.uptime_seconds)) } td { (age(one.since_seconds)) " ago" }
+                } } }
+            } }
+        }
+    }
+}
+
+fn replica_state(replica: &ReplicaStatus) -> Markup {
+    let (class, text) = match () {
+        () if replica.held => ("bad", "held"),
+        () if replica.lanes.iter().any(|lane| lane.lag > 0) => ("wait", "behind"),
+        () if replica.nacked > 0 => ("bad", "NACKs"),
+        () if replica.in_sync < replica.streams => ("wait", "pending"),
+        () => ("ok", "in sync"),
+    };
+    html! { span.badge.(class) { (text) } }
 }
 
 fn nacks(fleet: &Fleet) -> Markup {

@@ -4,19 +4,45 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::store::{Connection, LaneState};
+use crate::store::{Connection, LaneState, ReplicaState};
 
 /// Connection of a store that has one.
 #[derive(Serialize)]
-pub(super) struct ConnectionStatus {
-    connected: bool,
-    since_seconds: Option<f64>,
-    cause: Option<String>,
+pub(in crate::admin) struct ConnectionStatus {
+    pub(in crate::admin) connected: bool,
+    pub(in crate::admin) since_seconds: Option<f64>,
+    pub(in crate::admin) cause: Option<String>,
     member: Option<String>,
     ready: bool,
     failures: u64,
     reads: u64,
     lanes: Vec<LaneStatus>,
+    pub(in crate::admin) replicas: Vec<ReplicaStatus>,
+}
+
+/// A server that follows the same source.
+#[derive(Serialize)]
+pub(in crate::admin) struct ReplicaStatus {
+    pub(in crate::admin) id: String,
+    pub(in crate::admin) this: bool,
+    pub(in crate::admin) build: String,
+    pub(in crate::admin) http: String,
+    pub(in crate::admin) uptime_seconds: f64,
+    pub(in crate::admin) lanes: Vec<ReplicaLane>,
+    pub(in crate::admin) streams: u64,
+    pub(in crate::admin) in_sync: u64,
+    pub(in crate::admin) nacked: u64,
+    pub(in crate::admin) held: bool,
+    pub(in crate::admin) since_seconds: f64,
+}
+
+/// A lane as a replica serves it.
+#[derive(Serialize)]
+pub(in crate::admin) struct ReplicaLane {
+    pub(in crate::admin) lane: String,
+    pub(in crate::admin) seq: u64,
+    /// Publishes that this server knows and the replica does not serve.
+    pub(in crate::admin) lag: u64,
 }
 
 /// One lane of a configuration in etcd.
@@ -32,8 +58,9 @@ struct LaneStatus {
     diverged_seconds: f64,
 }
 
-impl From<&Connection> for ConnectionStatus {
-    fn from(connection: &Connection) -> Self {
+impl ConnectionStatus {
+    pub(super) fn of(connection: &Connection, replicas: &[ReplicaState]) -> Self {
+        let of_replica = |replica| ReplicaStatus::of(replica, &connection.lanes);
         Self {
             connected: connection.is_connected,
             since_seconds: connection.since.map(|since| since.elapsed().as_secs_f64()),
@@ -43,6 +70,36 @@ impl From<&Connection> for ConnectionStatus {
             failures: connection.failures,
             reads: connection.reads,
             lanes: connection.lanes.iter().map(LaneStatus::from).collect(),
+            replicas: replicas.iter().map(of_replica).collect(),
+        }
+    }
+}
+
+impl ReplicaStatus {
+    fn of(replica: &ReplicaState, known: &[LaneState]) -> Self {
+        let lanes = replica.lanes.iter().map(|(lane, seq)| {
+            let known = known.iter().find(|known| known.lane == *lane);
+            let latest = known.map_or(0, |known| known.seq + known.lag);
+            ReplicaLane {
+                lane: lane.clone(),
+                seq: *seq,
+                lag: latest.saturating_sub(*seq),
+            }
+        });
+        // The clock of another machine may be ahead.
+        let uptime = replica.started.elapsed().unwrap_or_default();
+        Self {
+            id: replica.id.clone(),
+            this: replica.is_this,
+            build: replica.build.clone(),
+            http: replica.http.clone(),
+            uptime_seconds: uptime.as_secs_f64(),
+            lanes: lanes.collect(),
+            streams: replica.streams,
+            in_sync: replica.in_sync,
+            nacked: replica.nacked,
+            held: replica.is_held,
+            since_seconds: replica.since.elapsed().as_secs_f64(),
         }
     }
 }

@@ -20,7 +20,9 @@ use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
 use crate::state::StateStatus;
 use crate::store::{Finding, Health};
-use connection::ConnectionStatus;
+pub(super) use connection::ConnectionStatus;
+#[cfg(feature = "page")]
+pub(super) use connection::ReplicaStatus;
 #[cfg(feature = "page")]
 pub(super) use node::NodeKind;
 pub(super) use node::NodeStatus;
@@ -109,7 +111,7 @@ pub(in crate::admin) struct StoreStatus {
     pub(in crate::admin) ended: bool,
     pub(in crate::admin) load_seconds: f64,
     #[serde(flatten)]
-    connection: Option<ConnectionStatus>,
+    pub(in crate::admin) connection: Option<ConnectionStatus>,
     pub(in crate::admin) stale: Option<StaleStatus>,
     pub(in crate::admin) state: Option<StateOnDisk>,
     pub(in crate::admin) findings: Vec<StoreFinding>,
@@ -220,6 +222,10 @@ impl Lists {
             loads: Vec::new(),
             next: Some(query.after.clone()),
         };
+        if query.limit == 0 {
+            lists.next = None;
+            return lists;
+        }
         if let Position::Client(after) = &query.after {
             lists.add_clients(&admin.context, query, after.clone(), now);
         }
@@ -318,7 +324,10 @@ impl StoreStatus {
             updates: health.updates(),
             ended: health.has_ended(),
             load_seconds: health.load_time().as_secs_f64(),
-            connection: health.connection().as_ref().map(ConnectionStatus::from),
+            connection: health
+                .connection()
+                .as_ref()
+                .map(|connection| ConnectionStatus::of(connection, &health.replicas())),
             stale: health.stale().map(|stale| StaleStatus {
                 age_seconds: stale.age().as_secs_f64(),
             }),
@@ -370,7 +379,7 @@ fn version(resource: Option<&Resource>) -> String {
     resource.map_or_else(String::new, |resource| resource.version().to_string())
 }
 
-fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus {
+pub(super) fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus {
     let key = &rolled_back.key;
     let nacked_by = rolled_back.nacked_by.iter();
     RollbackStatus {

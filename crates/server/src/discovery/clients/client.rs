@@ -9,6 +9,8 @@ use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
+use crate::cache::Answers;
+
 /// Held-back changes that the status shows per resource type. Changes that wait together mostly wait for the same
 /// resource.
 const HELD_SHOWN: usize = 10;
@@ -27,6 +29,8 @@ pub(crate) struct Client<'a> {
     pub(crate) since: Instant,
     /// Node, if the client has sent it.
     pub(crate) node: Option<&'a Node>,
+    /// How far it is with each change; `None` for a client that polls, and before the first request.
+    pub(crate) answers: Option<Answers>,
     pub(super) sessions: Sessions<'a>,
 }
 

@@ -120,6 +120,7 @@ fn see_stream(cache: &Cache, open: &OpenStream, see: &mut impl FnMut(&Client<'_>
         protocol: protocol_name(open.protocol),
         since: open.since,
         node: session.node(),
+        answers: open.answers(),
         sessions: Sessions::Stream(&session),
     };
     see(&client, &snapshot);
@@ -136,6 +137,7 @@ fn see_polls(
         protocol: kind.as_str(),
         since: polls.since,
         node: Some(&polls.node),
+        answers: None,
         sessions: Sessions::Polls(polls.sessions().collect()),
     };
     see(&client, snapshot);

@@ -11,7 +11,7 @@ use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::cache::{Cache, ChangeNotifier, View};
+use crate::cache::{Answers, Cache, ChangeNotifier, View, Watcher};
 use crate::discovery::error::CallError;
 use crate::security::Grant;
 use crate::server::{Limits, Peer};
@@ -31,8 +31,8 @@ pub(crate) struct OpenStream {
     pub(crate) denial_logged: AtomicBool,
     /// Locked by the stream while it is polled, and by readers for a short time.
     session: Mutex<Session>,
-    /// View of the node, from the first request on.
-    view: Mutex<Option<Arc<View>>>,
+    /// View of the node, and how far the client is with it, from the first request on.
+    watching: Mutex<Option<(Arc<View>, Answers)>>,
 }
 
 impl OpenStream {
@@ -51,19 +51,27 @@ impl OpenStream {
             grant: Mutex::default(),
             denial_logged: AtomicBool::new(false),
             session: Mutex::new(session),
-            view: Mutex::default(),
+            watching: Mutex::default(),
         }
     }
 
-    /// Sets the view of the node.
-    pub(crate) fn set_view(&self, view: Arc<View>) {
-        *lock(&self.view) = Some(view);
+    /// Sets the view of the node, and how far its client is.
+    pub(crate) fn set_watcher(&self, watcher: &Watcher) {
+        *lock(&self.watching) = Some((Arc::clone(watcher.view()), watcher.answers()));
+    }
+
+    /// Returns how far the client is; `None` before the first request.
+    pub(super) fn answers(&self) -> Option<Answers> {
+        let watching = lock(&self.watching);
+        watching.as_ref().map(|(_, answers)| answers.clone())
     }
 
     /// Returns the view of the node. Before the first request: the view of nodes without a group.
     pub(crate) fn view(&self, cache: &Cache) -> Arc<View> {
-        let view = lock(&self.view).clone();
-        view.unwrap_or_else(|| Arc::clone(cache.root()))
+        match &*lock(&self.watching) {
+            Some((view, _)) => Arc::clone(view),
+            None => Arc::clone(cache.root()),
+        }
     }
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {

@@ -242,8 +242,8 @@ impl Stream {
             return false;
         }
         if !self.has_seen_snapshot {
-            self.open.set_view(Arc::clone(next.view()));
             watching.watcher.move_to(next);
+            self.open.set_watcher(&watching.watcher);
         }
         true
     }

@@ -139,7 +139,7 @@ impl Stream {
             let memberships = cache.memberships();
             let watcher = cache.register_session(node.unwrap_or(&Node::default()));
             watcher.follow();
-            self.open.set_view(Arc::clone(watcher.view()));
+            self.open.set_watcher(&watcher);
             self.watching = Some(Watching {
                 watcher,
                 memberships,

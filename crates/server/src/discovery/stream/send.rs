@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use oxds_core::rollout::RolloutNack;
 use oxds_core::session::{Event, Frame, HeldChange, OverdueChange, Session};
 use oxds_types::discovery::Node;
 use oxds_types::{ApiVersion, ResourceType};
@@ -93,6 +94,22 @@ impl Stream {
                 Event::Unwatched(resource_type, interests) => {
                     if let Some(watching) = &mut self.watching {
                         watching.watcher.unwatch(&resource_type, &interests);
+                    }
+                }
+                Event::Nacked {
+                    resource_type,
+                    resources,
+                    reason,
+                    ..
+                } => {
+                    if let Some(watching) = &self.watching {
+                        let node = session.node().map_or("", |node| &node.id);
+                        watching.watcher.nacked(&RolloutNack {
+                            node: node.into(),
+                            resource_type,
+                            names: resources,
+                            reason,
+                        });
                     }
                 }
                 _ => {}

@@ -1,8 +1,10 @@
 //! The loop around the follower: inputs, timers, transmits, and the updates that the server takes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use oxds_core::etcd::follower::{Follower, FollowerEvent};
+use oxds_core::etcd::{PublishId, Segment};
+use oxds_core::rollout::RolloutPublish;
 use prost::Message as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -43,6 +45,8 @@ pub(super) struct Driver {
     unusable: Option<oneshot::Sender<String>>,
     report: Report,
     findings: Findings,
+    /// Publish of each lane that the server got last.
+    delivered: BTreeMap<Segment, PublishId>,
     /// The server got a state of the store.
     has_delivered: bool,
     /// An earlier process kept a state, which can be served.
@@ -94,8 +98,9 @@ impl Driver {
             updates,
             link,
             unusable,
-            report: Report::new(clock),
+            report: Report::new(clock, options.replica),
             findings: Findings::default(),
+            delivered: BTreeMap::new(),
             has_delivered: false,
             has_state,
             continues_last_good,
@@ -155,6 +160,9 @@ impl Driver {
         }
         if let Some(link) = &self.link {
             link.report(self.report.connection(follower, now, &self.io.member()));
+            if let Some(replicas) = self.report.replicas(follower) {
+                link.report_replicas(replicas);
+            }
         }
         Some(self.clock.deadline(follower.poll_timeout()))
     }
@@ -220,7 +228,8 @@ impl Driver {
                 FollowerEvent::Update(change) => {
                     Report::updated(&change, took);
                     let heads = Some(change.heads.clone());
-                    let mut update = update::of(*change, &self.findings);
+                    let news = self.news(&change.heads);
+                    let mut update = update::of(*change, &self.findings, news);
                     update.took = took;
                     let is_first = !std::mem::replace(&mut self.has_delivered, true);
                     update.continues_last_good = is_first && self.continues_last_good;
@@ -240,6 +249,18 @@ impl Driver {
             let heads = None;
             return Some(Delivery { update, heads });
         }
+    }
+
+    /// Returns the heads that the server has not had yet.
+    fn news(&mut self, heads: &Applied) -> Vec<RolloutPublish> {
+        let mut news = Vec::new();
+        for (lane, head) in heads {
+            let before = self.delivered.insert(lane.clone(), head.publish);
+            if before != Some(head.publish) {
+                news.push(update::publish(lane, head));
+            }
+        }
+        news
     }
 
     /// Polls the machine, for an update of many resources on a thread for blocking work.

@@ -1,15 +1,17 @@
 //! Log lines, status and metrics of the follower.
 
-use std::time::{Duration, Instant as StdInstant};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant as StdInstant, SystemTime};
 
 use oxds_core::etcd::follower::{
     Failure, FailureKind, Follower, FollowerUpdate, LaneStatus, Notice, ReadReason,
 };
+use oxds_core::etcd::{ReplicaStatus, Segment};
 use oxds_core::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::clock::Clock;
-use crate::store::connection::{Connection, LaneState};
+use crate::store::connection::{Connection, LaneState, ReplicaState};
 
 /// Reporter of one follower.
 #[derive(Debug)]
@@ -22,10 +24,16 @@ pub(super) struct Report {
     connected_since: Option<StdInstant>,
     failures: u64,
     reads: u64,
+    /// Id of this replica.
+    replica: Segment,
+    /// Version of the statuses of replicas that were reported last.
+    replicas_version: u64,
+    /// These statuses, and since when each has been so.
+    replicas: BTreeMap<Segment, (ReplicaStatus, StdInstant)>,
 }
 
 impl Report {
-    pub(super) fn new(clock: Clock) -> Self {
+    pub(super) fn new(clock: Clock, replica: Segment) -> Self {
         Self {
             clock,
             logged: None,
@@ -33,6 +41,9 @@ impl Report {
             connected_since: None,
             failures: 0,
             reads: 0,
+            replica,
+            replicas_version: 0,
+            replicas: BTreeMap::new(),
         }
     }
 
@@ -119,6 +130,25 @@ impl Report {
         }
     }
 
+    /// Returns the replicas if they have changed.
+    pub(super) fn replicas(&mut self, follower: &Follower) -> Option<Vec<ReplicaState>> {
+        let version = follower.replicas_version();
+        if version == self.replicas_version {
+            return None;
+        }
+        self.replicas_version = version;
+        let now = StdInstant::now();
+        let mut before = std::mem::take(&mut self.replicas);
+        for (id, status) in follower.replicas().take(MAX_REPLICAS) {
+            let known = before.remove(id).filter(|(known, _)| known == status);
+            let entry = known.unwrap_or_else(|| (status.clone(), now));
+            self.replicas.insert(id.clone(), entry);
+        }
+        let all = self.replicas.iter();
+        let all = all.map(|(id, (status, since))| replica(id, status, *since, *id == self.replica));
+        Some(all.collect())
+    }
+
     fn lane(&self, lane: &LaneStatus, now: Instant) -> LaneState {
         let since = |ago: Duration| (!ago.is_zero()).then(|| self.clock.ago(now, ago));
         let serving = lane.serving.as_ref();
@@ -133,5 +163,33 @@ impl Report {
             is_held: lane.is_held,
             diverged_since: since(lane.diverged_for),
         }
+    }
+}
+
+/// Replicas that are reported: every writer of the prefix may add keys.
+const MAX_REPLICAS: usize = 200;
+/// Lanes of a replica that are reported.
+const MAX_LANES: usize = 20;
+/// Characters of a text of another replica that are kept.
+const MAX_TEXT: usize = 100;
+
+fn replica(id: &Segment, status: &ReplicaStatus, since: StdInstant, is_this: bool) -> ReplicaState {
+    let clipped = |text: &str| text.chars().take(MAX_TEXT).collect::<String>();
+    let lanes = status.lanes.iter().take(MAX_LANES);
+    let started = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(status.started));
+    ReplicaState {
+        id: clipped(id),
+        is_this,
+        build: clipped(&status.build),
+        started: started.unwrap_or(SystemTime::UNIX_EPOCH),
+        http: clipped(&status.http),
+        lanes: lanes
+            .map(|(lane, served)| (clipped(lane), served.seq))
+            .collect(),
+        streams: status.streams,
+        in_sync: status.in_sync,
+        nacked: status.nacked,
+        is_held: status.held,
+        since,
     }
 }

@@ -108,8 +108,8 @@ impl StatusKey {
         let mut keeper = self.lease(&client).await?;
         let (mut written, mut renew_at) = (None, Instant::now() + RENEW);
         loop {
-            // Before the status is read: a change in the meantime must lead to another tag.
-            let tag = self.link.tag();
+            // Before the status is read: a change in the meantime must count.
+            let changes = self.link.changes();
             let status = self.current().await;
             if written.as_ref() != Some(&status) {
                 let request = PutRequest {
@@ -126,7 +126,7 @@ impl StatusKey {
             let next = async {
                 sleep(PAUSE).await;
                 tokio::select! {
-                    () = link.changed_from(&tag) => {}
+                    () = link.changed_after(changes) => {}
                     // Only the shutdown closes it, which ends this task.
                     Ok(()) = applied.changed() => {}
                 }

@@ -3,7 +3,8 @@
 use oxds_core::etcd::follower::{
     FindingKind, FollowerFinding, FollowerUpdate, SavedState, encode_heads,
 };
-use oxds_core::etcd::{Entry, FormatError, Key, Place, Segment};
+use oxds_core::etcd::{Entry, FormatError, Head, Key, Place, Segment};
+use oxds_core::rollout::RolloutPublish;
 
 use crate::state::LastGood;
 use crate::store::finding::{Finding, FindingCounts};
@@ -53,9 +54,20 @@ impl Findings {
     }
 }
 
-/// Returns the update for a change of the served state.
-pub(super) fn of(change: FollowerUpdate, findings: &Findings) -> Update {
+/// Returns a publish as the history shows it.
+pub(super) fn publish(lane: &Segment, head: &Head) -> RolloutPublish {
+    RolloutPublish {
+        lane: lane.to_string(),
+        seq: head.seq,
+        by: head.by.clone(),
+        note: head.note.clone(),
+    }
+}
+
+/// Returns the update for a change of the served state, which is news of these publishes.
+pub(super) fn of(change: FollowerUpdate, findings: &Findings, news: Vec<RolloutPublish>) -> Update {
     let mut update = findings.update();
+    update.origin = update.origin.publishes(news);
     if let Ok(revision) = u64::try_from(change.revision) {
         update.origin = update.origin.revision(revision);
     }

@@ -1,8 +1,11 @@
 //! The status key of a replica: what other replicas and commands read (G-26, G-27, G-37).
 
 use oxds_core::etcd::ReplicaStatus;
+use serde_json::Value;
 
+use super::publishing::Writer;
 use super::{Client, Replica, etcd, publish, served};
+use crate::admin;
 use crate::client::ack_delta;
 
 /// given a replica with a client / when the client has answered a publish / then the status key has the publish as served, and as settled;
@@ -91,4 +94,89 @@ async fn g26_full_etcd_is_served_without_a_status_key() {
     replica
         .shows("no finding", |store| store["findings"][0].is_null())
         .await;
+}
+
+/// given two replicas of which one has a client / then each shows both with what they serve, and marks itself; when one ends, it goes with
+/// its lease; a status with hostile texts is shown as text.
+#[tokio::test]
+async fn g37_replicas_show_each_other() {
+    let (etcd, _) = etcd().await;
+    publish(&etcd, &[("a", "1")]).await;
+    let first = Replica::start(&[&etcd]).await;
+    let second = Replica::start(&[&etcd]).await;
+    let mut client = Client::connect(&second).await;
+    client.gets(&["a"], &[]).await;
+    let of = |store: &Value, id: &str| {
+        let mut all = store["replicas"].as_array().unwrap().iter();
+        all.find(|one| one["id"] == id).cloned().unwrap_or_default()
+    };
+    let store = first
+        .shows("both replicas", |store| {
+            let is_settled = of(store, &second.id)["in_sync"] == 1;
+            is_settled && of(store, &first.id)["lanes"][0]["seq"] == 1
+        })
+        .await;
+    let (own, other) = (of(&store, &first.id), of(&store, &second.id));
+    assert_eq!(
+        (&own["this"], &other["this"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(
+        (&other["streams"], &other["held"]),
+        (&1.into(), &false.into())
+    );
+    assert_eq!(
+        (&other["lanes"][0]["lane"], &other["lanes"][0]["lag"]),
+        (&"main".into(), &0.into())
+    );
+
+    let hostile = r#"{"id":"x","build":"<script>alert(1)</script>","lanes":{"<b>main":{"seq":9}},"streams":7}"#;
+    etcd.put("/oxds/default/x/hostile", hostile);
+    first
+        .shows("the hostile status", |store| {
+            of(store, "hostile")["streams"] == 7
+        })
+        .await;
+    let (_, page) = admin::get(first.server.http, "/").await;
+    assert!(
+        page.contains("this server") && page.contains(&second.id),
+        "{page}"
+    );
+    assert!(
+        !page.contains("<script>alert") && !page.contains("<b>main"),
+        "{page}"
+    );
+
+    let lease = etcd.get(second.key().as_bytes()).unwrap().lease;
+    second.stop().await;
+    etcd.end_lease(lease);
+    first
+        .shows("one replica less", |store| {
+            store["replicas"].as_array().unwrap().len() == 2
+        })
+        .await;
+}
+
+/// given a publish with a note / then the history of the replica has its number, its writer and its note.
+#[tokio::test]
+async fn g37_history_has_the_publish() {
+    let (etcd, _) = etcd().await;
+    let mut writer = Writer::of_lane("main");
+    writer.options.by = "ci@builder".into();
+    writer.options.note = "more shops".into();
+    writer.publish(&etcd, &[("a", "1")]).await.unwrap();
+    let replica = Replica::start(&[&etcd]).await;
+    replica.serves(1).await;
+    publish(&etcd, &[("a", "2")]).await;
+    replica.serves(2).await;
+    let (_, body) = admin::get(replica.server.http, "/history.json").await;
+    let history: Value = serde_json::from_str(&body).unwrap();
+    let of = |at: usize| &history["changes"][at]["source"]["publishes"];
+    assert_eq!(of(0)[0]["seq"], 2);
+    let first = &of(1)[0];
+    assert_eq!((&first["lane"], &first["seq"]), (&"main".into(), &1.into()));
+    assert_eq!(
+        (&first["by"], &first["note"]),
+        (&"ci@builder".into(), &"more shops".into())
+    );
 }

@@ -55,6 +55,7 @@ pub(super) fn view(admin: &Admin, query: &Query) -> View {
             Some(graph) => {
                 (path::form(wanted, query))
                 (draw::draw(graph))
+                @if let Some(note) = capped_rates(admin.load_reports.count()) { p.soft { (note) } }
                 @if let Some(explanation) = &explanation { (path::steps(explanation)) }
             },
         }
@@ -63,5 +64,25 @@ pub(super) fn view(admin: &Admin, query: &Query) -> View {
         section: Section::Graph,
         title: "Graph".to_owned(),
         content,
+    }
+}
+
+/// Returns that the request rates are not complete, if there are more loads than are summed.
+fn capped_rates(loads: usize) -> Option<String> {
+    const SUMMED: usize = model::MAX_LOADS;
+    (loads > SUMMED).then(|| {
+        format!("The request rates are sums of the first {SUMMED} of {loads} loads that clients report: they are too low.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_says_when_request_rates_are_too_low() {
+        assert_eq!(capped_rates(model::MAX_LOADS), None);
+        let note = capped_rates(model::MAX_LOADS + 1);
+        assert!(note.is_some_and(|note| note.contains("first 5000 of 5001")));
     }
 }
