@@ -28,6 +28,8 @@ use crate::exit::Failure;
 /// Time to connect, and time for each response: enough for a hundred thousand resources.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const STATUS: &str = "/status.json";
+/// The status without clients and loads: its cost does not depend on their number.
+const SUMMARY: &str = "/status.json?limit=0";
 const RUNTIME: &str = "/runtime";
 /// Largest response in bytes: about a million resources.
 pub(super) const MAX_RESPONSE: usize = 256 << 20;
@@ -124,6 +126,11 @@ impl ControlPlane {
         self.fetch_status(Request::get(STATUS)).await
     }
 
+    /// Fetches the status page without its lists of clients and loads. Returns `None` if the control plane has none.
+    pub(crate) async fn status_summary(&self) -> Option<StatusPage> {
+        self.fetch_status(Request::get(SUMMARY)).await
+    }
+
     /// Fetches the page of the status that another one names as its next. Returns `None` if the control plane has none.
     pub(crate) async fn status_page_at(&self, next: &str) -> Option<StatusPage> {
         // Only pages of the status: the path comes from the control plane.
@@ -134,14 +141,14 @@ impl ControlPlane {
         }
     }
 
-    /// Fetches the status page when it differs from `known`. Returns `None` if it did not change during
+    /// Fetches the status page without its lists when it differs from `known`. Returns `None` if it did not change during
     /// `wait` (in whole seconds), or if there is no page any more.
-    pub(crate) async fn next_status_page(
+    pub(crate) async fn next_status_summary(
         &self,
         known: &StatusPage,
         wait: Duration,
     ) -> Option<StatusPage> {
-        let request = Request::get(STATUS)
+        let request = Request::get(SUMMARY)
             .header(header::IF_NONE_MATCH, known.tag.as_ref()?)
             .header("prefer", format!("wait={}", wait.as_secs()));
         self.fetch_status(request).await

@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
         let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
-        let mut page = control_plane.status_page().await;
+        let mut page = control_plane.status_summary().await;
         loop {
             let response = control_plane.client_status(true).await;
             let responded = response.is_ok();
@@ -138,12 +138,12 @@ async fn changed(
         // A control plane that responded without a page has none later either.
         return match responded {
             true => None,
-            false => control_plane.status_page().await,
+            false => control_plane.status_summary().await,
         };
     };
     tokio::time::sleep(SETTLE).await;
     let begun = Instant::now();
-    if let Some(next) = control_plane.next_status_page(&page, LONG_POLL).await {
+    if let Some(next) = control_plane.next_status_summary(&page, LONG_POLL).await {
         page = next;
     } else if begun.elapsed() < LONG_POLL {
         // The request ended early: the control plane is gone, or does not support long polls.

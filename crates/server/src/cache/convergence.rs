@@ -271,6 +271,12 @@ impl Answers {
         Self(Arc::clone(waker))
     }
 
+    /// Whether the client has not answered a change that concerns it.
+    #[cfg(feature = "page")]
+    pub(crate) fn is_behind(&self) -> bool {
+        self.0.behind().is_some()
+    }
+
     /// Whether the client has not answered the change with this number.
     #[cfg(feature = "page")]
     pub(crate) fn owes(&self, number: u64) -> bool {

@@ -21,6 +21,8 @@ mod poll;
 mod service;
 mod stream;
 
+#[cfg(feature = "page")]
+pub(crate) use clients::StreamState;
 pub(crate) use clients::{
     Client, ClientCursor, Clients, OtherRegistration, PollKind, ReportedNack,
 };

@@ -521,7 +521,12 @@ async fn cost_c3_status_comes_in_pages() {
     let polls = page(server.http, "/status.json?node=p-*").await;
     assert_eq!(ids(&polls), ["p-0", "p-1", "p-2"]);
     assert_eq!(polls["loads"], json!([]));
-    let (status, text) = crate::admin::get(server.http, "/status.json?limit=0").await;
+    let summary = page(server.http, "/status.json?limit=0").await;
+    assert_eq!(summary["nodes"], json!([]));
+    assert_eq!(summary["loads"], json!([]));
+    assert_eq!(summary["page"]["next"], Json::Null);
+    assert_eq!(summary["page"]["clients"], polls["page"]["clients"]);
+    let (status, text) = crate::admin::get(server.http, "/status.json?limit=x").await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "{text}");
 }
 

@@ -155,7 +155,7 @@ async fn metrics_are_documented_and_well_named() {
     }
 }
 
-fn nack(response: &DiscoveryResponse) -> oxds_types::discovery::DiscoveryRequest {
+pub(crate) fn nack(response: &DiscoveryResponse) -> oxds_types::discovery::DiscoveryRequest {
     let mut nack = ack(response);
     let message = "no".to_owned();
     nack.error_detail = Some(Status {

@@ -9,7 +9,8 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::{DiscoveryRequest, Node, Status};
 
 use crate::admin::get;
-use crate::client::{CDS, SOTW, Stream, ask};
+use crate::client::{CDS, SOTW, Stream, ack, ask};
+use crate::metrics::nack;
 use crate::{Running, until, upsert};
 
 const HOSTILE: &str = "<script>alert(1)</script>\"'&";
@@ -115,4 +116,39 @@ async fn page_of_many_resources_is_bounded() {
         page.contains("1–1 of 1") && page.contains("cluster-0299"),
         "{page}"
     );
+}
+
+/// Given two clients, of which one has accepted a change and the other has not, then the table shows the state of each, at every step.
+#[tokio::test]
+async fn page_follows_the_state_of_each_client() {
+    let running = Running::with_clusters(&["a"]).await;
+    let shows = async |state: &str, count: usize| {
+        let view = format!("/clients?state={state}");
+        until(&view, async || {
+            let (_, page) = get(running.http, &view).await;
+            let rows = page.matches("<th scope=\"row\">").count();
+            (rows == count).then_some(())
+        })
+        .await;
+    };
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = Stream::open(running.grpc, SOTW).await;
+        stream.send(&ask(CDS, &[]));
+        let response = stream.sotw().await;
+        stream.send(&ack(&response));
+        streams.push(stream);
+        shows("synced", streams.len()).await;
+    }
+    running.cache.apply(upsert(&["b"]));
+    let (first, last) = (streams[0].sotw().await, streams[1].sotw().await);
+    shows("pending", 2).await;
+    streams[0].send(&ack(&first));
+    shows("pending", 1).await;
+    shows("synced", 1).await;
+    streams[1].send(&nack(&last));
+    shows("nacked", 1).await;
+    drop(streams.pop());
+    shows("nacked", 0).await;
+    shows("synced", 1).await;
 }

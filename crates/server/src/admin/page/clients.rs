@@ -1,5 +1,7 @@
 //! The table of clients: filtered, sorted, and in pages of the server.
 
+use std::sync::Arc;
+
 use maud::{Markup, html};
 use oxds_core::session::Progress;
 use oxds_core::time::Instant;
@@ -33,7 +35,7 @@ const STATES: [(&str, &str); 4] = [
 pub(super) fn view(fleet: &Fleet, query: &Query, now: Instant) -> View {
     let text = query.get("q").to_lowercase();
     let wanted = query.get("state");
-    let selects = |row: &&Row| {
+    let selects = |row: &&Arc<Row>| {
         let is_wanted = match wanted {
             "synced" => row.state == Progress::Synced,
             "pending" => is_pending(row.state),
@@ -42,7 +44,8 @@ pub(super) fn view(fleet: &Fleet, query: &Query, now: Instant) -> View {
         };
         is_wanted && (text.is_empty() || row.matches(&text))
     };
-    let mut rows: Vec<&Row> = fleet.rows.iter().filter(selects).collect();
+    let rows = fleet.rows.iter().filter(selects);
+    let mut rows: Vec<&Row> = rows.map(|row| &**row).collect();
     let (sort, descending) = order(query);
     rows.sort_by(|a, b| match descending {
         true => b.compare(a, sort),

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!   views ──▶ latest ── of this tag, or younger than a second? ──▶ shared
-//!                └── no ──▶ walk: client, client, …  each locked for itself; other tasks run in between
+//!                └── no ──▶ walk: stream, stream, …  other tasks run in between
+//!                                    ├─ neither polled nor woken since ──▶ its line of before
+//!                                    └─ else: locked for itself, and seen again
 //! ```
-//! A page of 100 clients sorted by state needs a look at all of them, so that the walk is shared by all views.
+//! A page of 100 clients sorted by state needs a look at all of them, so that the walk is shared by all views. A stream changes only when
+//! its task is polled, and a change of resources that concerns it wakes it: so the cost follows what has changed.
 
 use std::cmp::Ordering;
 use std::net::SocketAddr;
@@ -18,7 +21,7 @@ use oxds_types::identity::user_agent;
 use tokio::sync::Mutex;
 
 use super::parts::shown;
-use crate::discovery::{Client, ClientCursor, Context};
+use crate::discovery::{Client, ClientCursor, Context, StreamState};
 
 /// Age up to which a walk is used again although something has changed.
 const FRESH: Duration = Duration::from_secs(1);
@@ -30,7 +33,7 @@ const BATCH: usize = 64;
 pub(super) struct Fleet {
     /// Tag of the state before the walk.
     pub(super) tag: String,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Arc<Row>>,
     pub(super) synced: usize,
     pub(super) pending: usize,
     pub(super) nacked: usize,
@@ -44,6 +47,8 @@ pub(super) struct Fleet {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) cursor: ClientCursor,
+    /// State of the stream before it was seen; `None` of a client that polls.
+    seen: Option<StreamState>,
     pub(super) id: String,
     pub(super) cluster: String,
     pub(super) user_agent: String,
@@ -75,18 +80,38 @@ impl FleetCache {
                 return Arc::clone(fleet);
             }
         }
-        let fleet = Arc::new(Fleet::walk(context, now).await);
+        let before = latest.as_ref().map_or(&[][..], |fleet| &fleet.rows);
+        let fleet = Arc::new(Fleet::walk(context, now, before).await);
         *latest = Some(Arc::clone(&fleet));
         fleet
     }
 }
 
 impl Fleet {
-    async fn walk(context: &Context, now: Instant) -> Self {
+    /// Looks at all clients. `before` are the lines of the last walk.
+    async fn walk(context: &Context, now: Instant, before: &[Arc<Row>]) -> Self {
         // Before the walk: what changes from here on has another tag.
         let tag = context.cache.notifier().tag();
-        let mut rows = Vec::new();
-        let mut cursor = ClientCursor::default();
+        let mut rows = Vec::with_capacity(before.len());
+        let mut known = before.iter().peekable();
+        let mut after = None;
+        loop {
+            let batch = context.clients.streams.after(after, BATCH);
+            let Some((last, _)) = batch.last() else { break };
+            after = Some(*last);
+            for (id, open) in &batch {
+                // Both lists are in the order of the streams.
+                while known.next_if(|row| row.stream() < Some(*id)).is_some() {}
+                let known = known.next_if(|row| row.stream() == Some(*id));
+                let state = open.state();
+                match known.filter(|row| row.seen.is_some_and(|seen| seen.is_as(state))) {
+                    Some(row) => rows.push(Arc::clone(row)),
+                    None => rows.extend(see(context, &ClientCursor::Stream(*id), Some(state))),
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        let mut cursor = ClientCursor::Stream(u64::MAX);
         loop {
             let mut row = None;
             let mut see =
@@ -95,7 +120,7 @@ impl Fleet {
             let Some(seen) = seen else { break };
             if let Some(mut row) = row {
                 row.cursor = seen.clone();
-                rows.push(row);
+                rows.push(Arc::new(row));
             }
             cursor = seen;
             if rows.len() % BATCH == 0 {
@@ -116,6 +141,20 @@ impl Fleet {
     }
 }
 
+/// Returns the line of a stream, if it is still open.
+fn see(context: &Context, cursor: &ClientCursor, state: Option<StreamState>) -> Option<Arc<Row>> {
+    let mut row = None;
+    let mut see = |client: &Client<'_>, served: &Snapshot| row = Some(Row::of(client, served));
+    context.clients.see_at(&context.cache, cursor, &mut see);
+    row.map(|row| {
+        Arc::new(Row {
+            cursor: cursor.clone(),
+            seen: state,
+            ..row
+        })
+    })
+}
+
 /// Whether a client has not accepted something that it has not NACKed either.
 pub(super) fn is_pending(state: Progress) -> bool {
     matches!(state, Progress::NotSent | Progress::Stale)
@@ -127,6 +166,7 @@ impl Row {
         let types = client.resource_types();
         let mut row = Self {
             cursor: ClientCursor::default(),
+            seen: None,
             id: node.map(|node| shown(&node.id)).unwrap_or_default(),
             cluster: node.map(|node| shown(&node.cluster)).unwrap_or_default(),
             user_agent: node
@@ -153,6 +193,14 @@ impl Row {
             row.kinds.push((kind, progress));
         }
         row
+    }
+
+    /// Returns the number of its stream; `None` of a client that polls.
+    fn stream(&self) -> Option<u64> {
+        match self.cursor {
+            ClientCursor::Stream(id) => Some(id),
+            _ => None,
+        }
     }
 
     /// Whether the client is one that a person looks for.

@@ -11,5 +11,7 @@ pub(crate) use client::Client;
 pub(crate) use nack::ReportedNack;
 pub(crate) use polls::{ClientPoll, HandledPoll, OpenPoll, PollKind, PollReport};
 pub(crate) use registry::{ClientCursor, Clients};
+#[cfg(feature = "page")]
+pub(crate) use streams::StreamState;
 pub(crate) use streams::{OpenStream, OtherRegistration, StreamRegistration, lock};
 pub(crate) use subscription::PollSubscription;

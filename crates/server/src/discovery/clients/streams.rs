@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::session::Session;
@@ -31,6 +31,8 @@ pub(crate) struct OpenStream {
     pub(crate) denial_logged: AtomicBool,
     /// Locked by the stream while it is polled, and by readers for a short time.
     session: Mutex<Session>,
+    /// Number of times that the stream was polled: its session stays the same in between.
+    polls: AtomicU64,
     /// View of the node, and how far the client is with it, from the first request on.
     watching: Mutex<Option<(Arc<View>, Answers)>>,
 }
@@ -51,6 +53,7 @@ impl OpenStream {
             grant: Mutex::default(),
             denial_logged: AtomicBool::new(false),
             session: Mutex::new(session),
+            polls: AtomicU64::new(0),
             watching: Mutex::default(),
         }
     }
@@ -58,6 +61,20 @@ impl OpenStream {
     /// Sets the view of the node, and how far its client is.
     pub(crate) fn set_watcher(&self, watcher: &Watcher) {
         *lock(&self.watching) = Some((Arc::clone(watcher.view()), watcher.answers()));
+    }
+
+    /// The stream was polled, so that its session may have changed.
+    pub(crate) fn polled(&self) {
+        self.polls.fetch_add(1, Relaxed);
+    }
+
+    /// Returns a number that differs from the one of before if the session has changed since, or may change soon.
+    #[cfg(feature = "page")]
+    pub(crate) fn state(&self) -> StreamState {
+        StreamState {
+            polls: self.polls.load(Relaxed),
+            is_behind: self.answers().is_some_and(|answers| answers.is_behind()),
+        }
     }
 
     /// Returns how far the client is; `None` before the first request.
@@ -76,6 +93,23 @@ impl OpenStream {
 
     pub(crate) fn session(&self) -> MutexGuard<'_, Session> {
         lock(&self.session)
+    }
+}
+
+/// State of a stream, to find those that have not changed.
+#[cfg(feature = "page")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamState {
+    polls: u64,
+    /// A change concerns the stream, and its client has not answered it.
+    is_behind: bool,
+}
+
+#[cfg(feature = "page")]
+impl StreamState {
+    /// Whether what a reader saw of the stream in this state holds in another one.
+    pub(crate) fn is_as(self, now: Self) -> bool {
+        self == now && !now.is_behind
     }
 }
 

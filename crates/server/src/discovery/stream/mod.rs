@@ -147,6 +147,7 @@ impl Stream {
         if poll.is_pending() {
             self.note_answers();
         }
+        self.open.polled();
         let mut status = ready!(poll);
         self.handle_events();
         if let Some(error) = self.failure.take() {
