@@ -13,6 +13,7 @@
 //! | S-R1 … S-R3: TLS between services | `secured` |
 //! | P-1 … P-13: changes pushed to clients | `push` |
 //! | GB-1 … GB-9: replicas on etcd | `push::replicas` |
+//! | O-1, O-2: pages for operators | `push` |
 //! | F-1: time until a folder of YAML is served | `load` |
 //! | F-2: time from a saved file to the client | `follow` |
 //! | V-1: a versioned API checked | `api` |
@@ -90,6 +91,7 @@ const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["P-12"], push::groups::run),
     (&["P-13"], push::poison::run),
     (push::replicas::IDS, push::replicas::run),
+    (&["O-1", "O-2"], push::operators::run),
     (&["F-1"], load::run),
     (&["F-2"], follow::run),
     (&["V-1"], api::run),

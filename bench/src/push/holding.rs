@@ -16,7 +16,18 @@ use envoy_types::pb::envoy::config::endpoint::v3::lb_endpoint::HostIdentifier;
 use envoy_types::pb::envoy::config::endpoint::v3::{
     ClusterLoadAssignment, Endpoint, LbEndpoint, LocalityLbEndpoints,
 };
-use envoy_types::pb::google::protobuf::{Duration, UInt32Value};
+use envoy_types::pb::envoy::config::listener::v3::{ApiListener, Listener};
+use envoy_types::pb::envoy::config::route::v3::route::Action;
+use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
+use envoy_types::pb::envoy::config::route::v3::route_match::PathSpecifier;
+use envoy_types::pb::envoy::config::route::v3::{
+    Route, RouteAction, RouteConfiguration, RouteMatch, VirtualHost,
+};
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::RouteSpecifier;
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
+    HttpConnectionManager, Rds,
+};
+use envoy_types::pb::google::protobuf::{Any, Duration, UInt32Value};
 use oxds_core::snapshot::Resource;
 use oxds_types::ResourceType;
 use prost::Message as _;
@@ -79,6 +90,59 @@ impl Holding {
 /// The message of a cluster; generations of it differ.
 pub(super) fn message(index: usize, generation: usize) -> Cluster {
     cluster(&resource_name(index), generation, FILLER)
+}
+
+/// The listener `graph`, whose routes lead requests to the clusters in turn: `/service.N/…` to the one with this index.
+pub(super) fn graph(routes: usize, clusters: usize) -> [Resource; 2] {
+    const MANAGER: &str = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
+    let ads = ConfigSourceSpecifier::Ads(AggregatedConfigSource {});
+    let manager = HttpConnectionManager {
+        route_specifier: Some(RouteSpecifier::Rds(Rds {
+            route_config_name: "graph".to_owned(),
+            config_source: Some(ConfigSource {
+                config_source_specifier: Some(ads),
+                ..ConfigSource::default()
+            }),
+        })),
+        ..HttpConnectionManager::default()
+    };
+    let listener = Listener {
+        name: "graph".to_owned(),
+        api_listener: Some(ApiListener {
+            api_listener: Some(Any {
+                type_url: MANAGER.to_owned(),
+                value: manager.encode_to_vec(),
+            }),
+        }),
+        ..Listener::default()
+    };
+    let route = |index: usize| Route {
+        r#match: Some(RouteMatch {
+            path_specifier: Some(PathSpecifier::Prefix(format!("/service.{index}/"))),
+            ..RouteMatch::default()
+        }),
+        action: Some(Action::Route(RouteAction {
+            cluster_specifier: Some(ClusterSpecifier::Cluster(resource_name(index % clusters))),
+            ..RouteAction::default()
+        })),
+        ..Route::default()
+    };
+    let config = RouteConfiguration {
+        name: "graph".to_owned(),
+        virtual_hosts: vec![VirtualHost {
+            name: "all".to_owned(),
+            domains: vec!["*".to_owned()],
+            routes: (0..routes).map(route).collect(),
+            ..VirtualHost::default()
+        }],
+        ..RouteConfiguration::default()
+    };
+    let resource =
+        |resource_type: ResourceType, bytes: &[u8]| Resource::new(resource_type, "graph", bytes);
+    [
+        resource(ResourceType::LISTENER, &listener.encode_to_vec()),
+        resource(ResourceType::ROUTE, &config.encode_to_vec()),
+    ]
 }
 
 pub(super) fn resource_name(index: usize) -> String {

@@ -1,8 +1,8 @@
 //! Counters of our server, read from its `/metrics`.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::ops::Sub;
+
+use super::http::get;
 
 /// Counts of the expensive operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +54,5 @@ fn counter(text: &str, name: &str) -> Result<u64, String> {
 
 /// Fetches a page of the HTTP port at this address, with its head.
 pub(super) fn page(address: &str, path: &str) -> Result<String, String> {
-    get(address, path).map_err(|error| format!("{address}{path}: {error}"))
-}
-
-fn get(address: &str, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address)?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
-    Ok(text)
+    Ok(get(address, path)?.text)
 }

@@ -21,14 +21,17 @@
 //! | P-12: node groups | [`groups`] |
 //! | P-13: a resource that every client NACKs | [`poison`] |
 //! | GB-1 … GB-9: replicas of a configuration in etcd | [`replicas`] |
+//! | O-1, O-2: pages for operators, and their readers | [`operators`] |
 
 pub(crate) mod change;
 pub(crate) mod fan_out;
 pub(crate) mod full_state;
 pub(crate) mod groups;
 mod holding;
+mod http;
 pub(crate) mod idle;
 mod metrics;
+pub(crate) mod operators;
 pub(crate) mod poison;
 mod probe;
 pub(crate) mod reconnect;

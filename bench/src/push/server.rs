@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `change` | the next resource changes | – |
 //! | `poison BATCH` | of the first resources, 0 becomes large and the others a little larger, all at once | – |
+//! | `graph ROUTES` | a listener `graph` comes, with this number of routes to the clusters | – |
 //! | `replace bytes`, `replace messages` | the whole state is replaced, from encoded resources or from messages; the next resource is different | – |
 //! | `storm RATE MILLIS` | changes at this rate per second for so long | how many |
 //! | `cpu` | – | CPU time of the process, in microseconds |
@@ -127,6 +128,7 @@ impl Source {
         match word {
             "cpu" => return Some(ProcessTime::now().as_duration().as_micros().to_string()),
             "change" => self.change(),
+            "graph" => self.apply(holding::graph(number() as usize, self.count)),
             "poison" => {
                 let others = (1..number() as usize).map(|index| self.holding.marked(index));
                 self.apply(std::iter::once(self.holding.poison(0)).chain(others));

@@ -1,13 +1,13 @@
-// Looks at the status page of `oxds serve` in headless Chromium, as an operator does: page.js URL FOLDER PICTURES
+// Looks at the status page of `oxds serve` in headless Chromium, as an operator does: page.js URL FOLDER PICTURES REPLICA
 //
 // Prints a line for each thing that holds, and ends with code 1 at the first that does not. FOLDER is the served one, which it edits;
-// PICTURES gets screenshots.
+// PICTURES gets screenshots. REPLICA is the URL of one of two servers of a configuration in etcd.
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const { chromium } = require('playwright-core');
 
-const [url, folder, pictures] = process.argv.slice(2);
+const [url, folder, pictures, replica] = process.argv.slice(2);
 const HOSTILE = `<script>window.hacked=1</script>"'><img src=x onerror=window.hacked=1>`;
 const FLEET = 230;
 const SOON = 20000;
@@ -39,12 +39,12 @@ const watch = (page) => {
   page.on('pageerror', (error) => seen.errors.push(String(error)));
   page.on('request', (request) => {
     const target = request.url();
-    if (!target.startsWith(url) && !target.startsWith('data:')) seen.foreign.push(target);
+    if (!target.startsWith(url) && !target.startsWith(replica) && !target.startsWith('data:')) seen.foreign.push(target);
   });
   return seen;
 };
 
-const views = ['/', '/clients', '/clients?state=nacked', '/resources', '/resources?type=cds', '/graph', '/resource?type=cds&name=shop'];
+const views = ['/', '/history', '/change?number=1', '/clients', '/clients?state=nacked', '/resources', '/resources?type=cds', '/graph', '/resource?type=cds&name=shop'];
 
 const narrow = async (page) => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -140,6 +140,39 @@ const request = async (page) => {
   done('the path of a request is marked, with its steps');
 };
 
+const history = async (page) => {
+  await page.goto(`${url}/history`);
+  const first = await page.locator('tbody tr').first().innerText();
+  check(first.includes('1 added') && first.includes('cds/added-while-looking') && first.includes('added.yaml'), `the last change: ${first}`);
+  await page.locator('tbody th a').first().click();
+  check((await page.locator('h1').innerText()).startsWith('Change #'), 'the page of a change');
+  await page.getByRole('link', { name: 'added-while-looking' }).click();
+  check((await page.locator('h1').innerText()).includes('added-while-looking'), 'a change leads to its resources');
+  await page.goto(`${url}/history`);
+  await page.locator('#live[data-state=live]').waitFor({ timeout: SOON });
+  const file = path.join(folder, `${HOSTILE.replace(/\//g, '')}.yaml`);
+  fs.writeFileSync(path.join(folder, '.next'), '"@type": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: second-edit\ntype: STATIC\n');
+  fs.renameSync(path.join(folder, '.next'), file);
+  await page.locator('tbody tr', { hasText: 'cds/second-edit' }).waitFor({ timeout: SOON });
+  await page.screenshot({ path: path.join(pictures, 'history-light.png') });
+  done('the history follows an edit, and leads to its resources');
+};
+
+const replicas = async (page) => {
+  await page.goto(replica);
+  const row = (name) => page.locator('tbody tr', { hasText: name });
+  await row('replica-1').filter({ hasText: 'main 2' }).waitFor({ timeout: SOON });
+  const [own, other] = [await row('replica-0').innerText(), await row('replica-1').innerText()];
+  check(own.includes('this server') && !other.includes('this server'), `one is this server: ${own}; ${other}`);
+  check(own.includes('main 2') && own.includes('in sync'), `both serve publish 2: ${own}`);
+  await page.screenshot({ path: path.join(pictures, 'replicas-light.png') });
+  await page.goto(`${replica}/history`);
+  const text = await page.locator('main').innerText();
+  check(text.includes('main publish 2') && text.includes('<b>second</b> publish'), `the publish with its note: ${text}`);
+  check((await page.locator('main b').count()) === 0, 'a hostile note stays text');
+  done('replicas show with what they serve, and publishes with their notes');
+};
+
 const safe = async (page, seen) => {
   for (const view of [...views, `/clients?q=${encodeURIComponent(HOSTILE)}`, `/graph?listener=${encodeURIComponent(HOSTILE)}`,
     `/resource?type=cds&name=${encodeURIComponent(HOSTILE)}`, `/resources?type=${encodeURIComponent(HOSTILE)}`]) {
@@ -165,7 +198,7 @@ const phone = async (browser) => {
 };
 
 const colours = async (browser) => {
-  const shots = { overview: '/', clients: '/clients', resources: '/resources?type=cds', resource: '/resource?type=cds&name=shop', graph: '/graph' };
+  const shots = { overview: '/', clients: '/clients', resources: '/resources?type=cds', resource: '/resource?type=cds&name=shop', graph: '/graph', history: '/history' };
   const grounds = [];
   for (const colorScheme of ['light', 'dark']) {
     const page = await browser.newPage({ viewport: { width: 1180, height: 760 }, colorScheme });
@@ -209,6 +242,8 @@ const plain = async (browser) => {
     await resource(page);
     await request(page);
     await live(page);
+    await history(page);
+    await replicas(page);
     await phone(browser);
     await plain(browser);
     await safe(page, seen);

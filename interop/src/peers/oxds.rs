@@ -294,9 +294,19 @@ pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<R
 
 /// Publishes a folder to etcd.
 pub(crate) async fn publish(cx: &Context, folder: &Folder, urls: &str) -> Fallible {
+    publish_with(cx, folder, urls, "").await
+}
+
+/// The same with a note.
+pub(crate) async fn publish_with(
+    cx: &Context,
+    folder: &Folder,
+    urls: &str,
+    note: &str,
+) -> Fallible {
     let mut command = Command::new(&cx.peers.oxds);
     command.arg("publish").arg(folder.path());
-    command.args(["--etcd", urls]);
+    command.args(["--etcd", urls, "--note", note]);
     output(command).await?;
     Ok(())
 }

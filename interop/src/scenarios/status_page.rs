@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::Scenario;
+use super::{SOON, Scenario};
 use crate::config::{Folder, api_listener, assignment, cluster, routes};
-use crate::peers::oxds::Oxds;
+use crate::peers::etcd::{Etcd, Release};
+use crate::peers::oxds::{Oxds, publish_with};
 use crate::process::Process;
 use crate::{Context, Fallible};
 
@@ -21,7 +22,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Given a server with 232 clients, of which two NACK and one has names that are HTML,
 /// when a browser opens the status page,
-/// then it loads, sorts, filters, follows an edit, shows a NACK, a resource and the graph; it fits a phone, has dark colours, is
+/// then it loads, sorts, filters, follows an edit, shows a NACK, a resource, the graph and the history; that of a replica shows both
+/// replicas; it fits a phone, has dark colours, is
 /// readable without a script, and runs no script of others (`peers/node/page.js`). Pictures of it are in the scenario's folder.
 async fn is_usable(cx: Context) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
@@ -36,11 +38,31 @@ async fn is_usable(cx: Context) -> Fallible {
     ];
     folder.write("mesh.yaml", &mesh)?;
     let oxds = Oxds::serve(&cx, &folder).await?;
+    let etcd = Etcd::start(&cx, Release::Current, &[]).await?;
+    etcd.connect().await?;
+    let mut replicas = Vec::new();
+    for number in 0..2 {
+        let name = format!("replica-{number}");
+        replicas.push(Oxds::serve_etcd(&cx, &etcd.urls(), &name, None).await?);
+    }
+    let published = Folder::create(&cx.dir.join("published"))?;
+    for (seq, note) in [(1, "first"), (2, "<b>second</b> publish")] {
+        let content = [cluster("shop"), assignment("shop", &[&[blue]])];
+        published.write("mesh.yaml", &content[..seq])?;
+        publish_with(&cx, &published, &etcd.urls(), note).await?;
+        for replica in &replicas {
+            replica.serves_publish(seq as u64, SOON).await?;
+        }
+    }
+    let [replica, _] = &replicas[..] else {
+        return Err("two replicas were started".into());
+    };
     let mut command = Command::new("node");
     command
         .arg(&cx.peers.node_page)
         .arg(format!("http://{}", oxds.http))
         .args([folder.path(), &cx.dir.join("pictures")])
+        .arg(format!("http://{}", replica.http))
         .env("NODE_PATH", &cx.peers.node_modules)
         .env("CHROMIUM", &cx.peers.chromium);
     let mut browser = Process::spawn("browser", command, &cx.dir, |_| {})?;
