@@ -10,9 +10,8 @@ use super::super::holding::{Holding, resource_name};
 use super::super::probe::Probe;
 use super::super::request;
 use super::super::swarm::{Manner, Swarm};
-use super::REPLICAS;
 use super::etcd::{Etcd, PREFIX};
-use super::fleet::{Fleet, Kind};
+use super::fleet::{Fleet, Kind, REPLICAS};
 use crate::Plan;
 use crate::report::Table;
 

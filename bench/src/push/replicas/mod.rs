@@ -28,17 +28,9 @@ mod fleet;
 mod publish;
 mod start;
 
-use std::time::Duration;
-
 use super::rig::wait;
 use crate::Plan;
 use crate::report::Table;
-
-/// Replicas of the configuration.
-const REPLICAS: usize = 3;
-
-/// A step that takes longer has failed.
-const LIMIT: Duration = Duration::from_secs(120);
 
 /// Ids of the scenarios of [`run`].
 pub(crate) const IDS: &[&str] = &["GB-1", "GB-2", "GB-3", "GB-4", "GB-8", "GB-9"];

@@ -7,9 +7,8 @@ use oxds_types::codec::{self, Format};
 use oxds_types::discovery::Any;
 
 use super::super::holding::Holding;
-use super::LIMIT;
 use super::etcd::{Etcd, PREFIX, text};
-use super::fleet::{Replica, serve};
+use super::fleet::{LIMIT, Replica, serve};
 use crate::Plan;
 use crate::memory::mib;
 use crate::report::{Row, Table, Target, median};

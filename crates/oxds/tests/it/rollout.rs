@@ -114,18 +114,23 @@ fn b8_file_that_is_being_written_is_not_live() {
     let server = Serve::start(dir.path());
     server.shows("/readyz", "200 OK");
     let line = "a.yaml: warning: ";
-    let is_shown = |arguments: &[&str], code: i32| {
+    let shows = |arguments: &[&str], code: i32| {
+        let mut failed = Vec::new();
         // A file whose writer pauses for three seconds is read: on a busy machine, that may be before the command runs.
-        (0..20).any(|_| {
+        for _ in 0..20 {
             let mut file = fs::File::create(dir.path().join("a.yaml")).expect("created");
             file.write_all(b"# not whole\n").expect("written");
             server.shows("/status.json", "\"rule\":\"waiting\"");
             let ran = run(&server, arguments);
-            ran.code == Some(code) && ran.stdout.contains(line)
-        })
+            if ran.code == Some(code) && ran.stdout.contains(line) {
+                return;
+            }
+            failed.push(ran);
+        }
+        panic!("{failed:#?}");
     };
-    assert!(is_shown(&["wait", "a", "--timeout", "1ms"], 1));
-    assert!(is_shown(&["status"], 0));
+    shows(&["wait", "a", "--timeout", "1ms"], 1);
+    shows(&["status"], 0);
     fs::write(dir.path().join("a.yaml"), cluster("a")).expect("written");
     run(&server, &["wait", "a"]).expect(0, &[]);
 }
