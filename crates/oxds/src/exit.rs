@@ -63,6 +63,11 @@ impl Failure {
         }
     }
 
+    /// Returns the message, without advice.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Adds advice for the user.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Display) -> Self {

@@ -12,6 +12,17 @@ pub(crate) fn one_line(text: &str) -> String {
     text::line(&words.join(" ")).into_owned()
 }
 
+/// Formats a duration with about two digits: `0.4s`, `12s`, `3m`, `5h`, `9d`.
+pub(crate) fn ago(seconds: f64) -> String {
+    match seconds {
+        ..10.0 => format!("{seconds:.1}s"),
+        ..120.0 => format!("{seconds:.0}s"),
+        ..7200.0 => format!("{:.0}m", seconds / 60.0),
+        ..172_800.0 => format!("{:.0}h", seconds / 3600.0),
+        _ => format!("{:.0}d", seconds / 86_400.0),
+    }
+}
+
 /// Rows below a head, in columns as wide as their widest cell. The last column is not padded.
 #[derive(Debug)]
 pub(crate) struct Table<const N: usize> {

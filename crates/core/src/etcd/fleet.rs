@@ -129,6 +129,18 @@ impl Fleet {
         }
     }
 
+    /// Lowers the heads to those of an earlier read, where that had earlier ones: later publishes are no reason to wait longer.
+    pub fn wait_for(&mut self, earlier: &BTreeMap<Segment, Head>) {
+        self.heads.retain(|lane, _| earlier.contains_key(lane));
+        for (lane, head) in &mut self.heads {
+            if let Some(earlier) = earlier.get(lane)
+                && earlier.seq < head.seq
+            {
+                head.clone_from(earlier);
+            }
+        }
+    }
+
     /// Returns each lane that a live replica has not settled at the seq of its head. It is empty if all clients of all replicas have
     /// answered what is published.
     #[must_use]
@@ -210,6 +222,21 @@ mod tests {
             seqs,
             [("r2", "a", 7, Some(6), Some(6)), ("r2", "b", 2, None, None)]
         );
+    }
+
+    /// given heads of a first read / then later publishes and lanes do not count, and a head that went back does.
+    #[test]
+    fn g37_wait_is_for_the_heads_of_its_start() {
+        let first = fleet(&[]).heads;
+        let mut later = fleet(&[("r1", Some(7), Some(1))]);
+        for (lane, seq) in [("a", 9), ("b", 1), ("c", 1)] {
+            let head = Head::new(PublishId(2), None, seq, Digest::default());
+            later.heads.insert(segment(lane), head);
+        }
+        later.wait_for(&first);
+        assert_eq!(later.unsettled(), []);
+        let seqs: Vec<_> = later.heads.values().map(|head| head.seq).collect();
+        assert_eq!(seqs, [7, 1]);
     }
 
     #[test]

@@ -22,6 +22,9 @@
 //! | [`published`] | one read of all that is published |
 //! | [`fleet`] | heads and statuses of all replicas: who has not settled what |
 //! | [`replica_status`] | the value of a replica's status key |
+//! | [`rollback`] | rollbacks of all replicas together |
+//! | [`shedding`] | when a replica asks clients to reconnect, so that they spread |
+//! | [`status_pace`] | when a replica writes it |
 //! | [`follower`] | a replica's half: the published state, whatever the store does |
 
 pub mod digest;
@@ -39,6 +42,9 @@ mod pages;
 pub mod published;
 pub mod publisher;
 pub mod replica_status;
+pub mod rollback;
+pub mod shedding;
+pub mod status_pace;
 pub mod stored;
 
 pub use digest::Digest;
@@ -49,4 +55,5 @@ pub use key_error::KeyError;
 pub use keys::{Key, KeyRange};
 pub use names::{Prefix, PublishId, Segment};
 pub use replica_status::{ReplicaStatus, ServedPublish};
+pub use status_pace::StatusPace;
 pub use stored::{Origin, Staged, Stored, StoredError};

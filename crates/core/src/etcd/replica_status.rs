@@ -107,6 +107,13 @@ impl ReplicaStatus {
         serde_json::from_value(Value::Object(fields)).ok()
     }
 
+    /// Returns whether all clients have answered everything that is served.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let mut lanes = self.lanes.iter();
+        lanes.all(|(lane, served)| self.settled.get(lane).is_some_and(|seq| *seq >= served.seq))
+    }
+
     /// Returns the publish that is served of a lane.
     #[must_use]
     pub fn lane(&self, lane: &Segment) -> Option<&ServedPublish> {

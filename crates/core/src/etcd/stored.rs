@@ -103,6 +103,19 @@ pub enum StoredError {
     Matcher(String),
 }
 
+/// Returns the version that the [`Digest`](super::Digest) counts for a content with this version and TTL.
+fn digest_version(version: Version, ttl: Option<Duration>) -> Version {
+    let Some(ttl) = ttl else {
+        return version;
+    };
+    let (seconds, nanos) = (
+        ttl.as_secs().to_le_bytes(),
+        ttl.subsec_nanos().to_le_bytes(),
+    );
+    let version = version.as_str().as_bytes();
+    Version::of(&[version, &seconds, &nanos].concat())
+}
+
 impl Stored {
     /// Makes the value for a resource.
     #[must_use]
@@ -197,15 +210,13 @@ impl Stored {
     /// change of a TTL alone must change the digest, too.
     #[must_use]
     pub fn digest_version(&self) -> Version {
-        let Some(ttl) = self.ttl else {
-            return self.version;
-        };
-        let (seconds, nanos) = (
-            ttl.as_secs().to_le_bytes(),
-            ttl.subsec_nanos().to_le_bytes(),
-        );
-        let version = self.version.as_str().as_bytes();
-        Version::of(&[version, &seconds, &nanos].concat())
+        digest_version(self.version, self.ttl)
+    }
+
+    /// Returns the [`digest_version`](Self::digest_version) of the value for a resource.
+    #[must_use]
+    pub fn version_of(resource: &Resource) -> Version {
+        digest_version(resource.version(), resource.ttl())
     }
 
     /// Returns whether clients see no difference: equal content and equal TTL. The origin may differ.

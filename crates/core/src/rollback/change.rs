@@ -24,6 +24,8 @@ pub struct RollbackKey {
 pub(super) struct Change {
     pub(super) parts: BTreeMap<RollbackKey, Part>,
     pub(super) nacked_by: BTreeSet<Arc<str>>,
+    /// Error message of the first NACK.
+    pub(super) reason: Option<Arc<str>>,
     pub(super) rolled_back: Option<RollbackCause>,
 }
 
@@ -61,6 +63,28 @@ pub struct RolledBack {
     pub reason: Arc<str>,
     /// Time of the rollback.
     pub at: Instant,
+}
+
+/// A change that clients have not all accepted, with the versions to return to.
+#[derive(Debug, Clone)]
+pub struct OnTrial {
+    /// The changed resources, by key.
+    pub parts: Vec<OnTrialPart>,
+    /// Number of nodes that NACKed a part.
+    pub nodes: usize,
+    /// Error message of the first NACK.
+    pub reason: Option<Arc<str>>,
+}
+
+/// A changed resource.
+#[derive(Debug, Clone)]
+pub struct OnTrialPart {
+    /// Key of the resource.
+    pub key: RollbackKey,
+    /// The resource in the store, if it has one.
+    pub stored: Option<Arc<Resource>>,
+    /// The resource that all clients had accepted, if there was one.
+    pub last_good: Option<Arc<Resource>>,
 }
 
 /// A rollback as it is kept over a restart: the content of the store is known by its version only.
@@ -104,6 +128,23 @@ impl Change {
             nacked_by: self.nacked_by.iter().cloned().collect(),
             reason: Arc::clone(&cause.reason),
             at: cause.at,
+        })
+    }
+
+    /// Returns the change, if it is on trial.
+    pub(super) fn on_trial(&self) -> Option<OnTrial> {
+        if self.rolled_back.is_some() {
+            return None;
+        }
+        let parts = self.parts.iter().map(|(key, part)| OnTrialPart {
+            key: key.clone(),
+            stored: part.stored.clone(),
+            last_good: part.last_good.clone(),
+        });
+        Some(OnTrial {
+            parts: parts.collect(),
+            nodes: self.nacked_by.len(),
+            reason: self.reason.clone(),
         })
     }
 

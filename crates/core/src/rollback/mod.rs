@@ -31,7 +31,7 @@ use oxds_types::{ResourceType, Version};
 use crate::snapshot::{ChangeSet, Resource};
 use crate::time::Instant;
 use change::{Change, Part, RollbackCause};
-pub use change::{RollbackKey, RolledBack, SavedPart, SavedRollback};
+pub use change::{OnTrial, OnTrialPart, RollbackKey, RolledBack, SavedPart, SavedRollback};
 use component::{Parts, components};
 
 /// State machine that decides about rollbacks. Its driver has the resources that are served.
@@ -95,7 +95,8 @@ pub struct NackedVersion<'a> {
 type Contents = BTreeMap<RollbackKey, Option<Arc<Resource>>>;
 
 impl Rollback {
-    /// Makes a machine that rolls back a change when more than `threshold` nodes NACK it; with zero, the first one suffices.
+    /// Makes a machine that rolls back a change when more than `threshold` nodes NACK it; with zero, the first one suffices. With
+    /// `usize::MAX` it decides nothing: replicas decide together ([`crate::etcd::rollback`]).
     #[must_use]
     pub fn new(threshold: usize) -> Self {
         Self {
@@ -198,6 +199,7 @@ impl Rollback {
             self.insert(Change {
                 parts,
                 nacked_by: BTreeSet::new(),
+                reason: None,
                 rolled_back: None,
             });
         }
@@ -232,6 +234,7 @@ impl Rollback {
             self.insert(Change {
                 parts,
                 nacked_by: saved.nacked_by.into_iter().collect(),
+                reason: Some(Arc::clone(&saved.reason)),
                 rolled_back: Some(RollbackCause {
                     nacked: saved.nacked,
                     reason: saved.reason,
@@ -275,6 +278,7 @@ impl Rollback {
                 continue;
             }
             change.nacked_by.insert(nack.node.into());
+            change.reason.get_or_insert_with(|| Arc::clone(nack.reason));
             if change.nacked_by.len() > self.threshold {
                 change.rolled_back = Some(RollbackCause {
                     nacked: (resource_type.clone(), name.into()),
@@ -285,6 +289,21 @@ impl Rollback {
             }
         }
         rolled_back
+    }
+
+    /// Returns the changes on trial that nodes NACKed.
+    pub fn nacked(&self) -> impl Iterator<Item = OnTrial> {
+        let nacked = self
+            .changes
+            .values()
+            .filter(|change| !change.nacked_by.is_empty());
+        nacked.filter_map(Change::on_trial)
+    }
+
+    /// Returns the change on trial that a resource is a part of.
+    #[must_use]
+    pub fn on_trial(&self, key: &RollbackKey) -> Option<OnTrial> {
+        self.changes.get(self.keys.get(key)?)?.on_trial()
     }
 
     /// Returns every resource that is rolled back now.

@@ -64,6 +64,18 @@ impl ControlPlaneArgs {
         }
     }
 
+    /// Returns the arguments for another address, with the same credentials.
+    ///
+    /// # Errors
+    /// The address has no port.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn at(&self, address: &str) -> Result<Self, String> {
+        Ok(Self {
+            server: host_and_port(address)?,
+            ..self.clone()
+        })
+    }
+
     /// Returns the server to connect to.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
         first_server(&self.bootstrap(|builder| builder)?)

@@ -45,6 +45,7 @@ errors in the files of the folder or in the keys of etcd.";
 /// Print the resources that a control plane serves, or those of a folder or of etcd
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[cfg_attr(feature = "etcd", command(mut_arg("endpoints", |etcd| etcd.conflicts_with_all(["server", "bootstrap", "node_id", "cluster", "dir"]))))]
 pub(crate) struct Args {
     /// Resource type, for example `cds` or `clusters`
     #[arg(value_name = "TYPE", value_parser = source::resource_type)]

@@ -62,6 +62,10 @@ pub(super) struct LimitArgs {
     /// Time for the answer to a keepalive ping [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keepalive_timeout: Option<Duration>,
+    /// Age of a connection at which the client is asked to make another one, ± 10 %, so that clients spread over servers with one name
+    /// [default: never]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    max_connection_age: Option<Duration>,
     /// Time that a Fetch or REST poll waits for a change [default: 800ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     poll_hold: Option<Duration>,
@@ -99,6 +103,7 @@ impl LimitArgs {
         set(&mut limits.first_request, self.first_request);
         set(&mut limits.keepalive, self.keepalive);
         set(&mut limits.keepalive_timeout, self.keepalive_timeout);
+        limits.connection_age = self.max_connection_age;
         set(&mut limits.poll_hold, self.poll_hold);
         set(&mut limits.poll_hold_max, self.poll_hold_max);
         limits

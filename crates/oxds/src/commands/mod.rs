@@ -22,6 +22,7 @@ mod http_args;
 mod lifecycle;
 mod limits;
 pub(crate) mod man;
+mod missing;
 mod print;
 #[cfg(feature = "etcd")]
 pub(crate) mod publish;

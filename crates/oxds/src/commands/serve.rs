@@ -15,7 +15,7 @@ use super::limits::LimitArgs;
 use super::runtime_args::RuntimeArgs;
 use super::serve_store::{FolderOptions, Source};
 use super::server_security::SecurityArgs;
-use super::{bootstrap_version, dir_options, duration, host, runtime};
+use super::{bootstrap_version, dir_options, duration, host, runtime, state};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::output::Output;
@@ -110,6 +110,11 @@ pub(crate) struct Args {
     #[cfg(feature = "etcd")]
     #[arg(long, value_name = "ID", requires = "endpoints")]
     replica: Option<String>,
+    /// Host name or IP address at which other machines reach this replica, as `oxds status --etcd` does [default: that of --grpc, or
+    /// the host name if that is 0.0.0.0]
+    #[cfg(feature = "etcd")]
+    #[arg(long, value_name = "HOST", requires = "endpoints", value_parser = reachable_host)]
+    advertise: Option<String>,
     /// Serve an etcd that was restored from a backup, although this or another replica has served a later publish
     #[cfg(feature = "etcd")]
     #[arg(long, requires = "endpoints")]
@@ -177,10 +182,13 @@ impl Args {
 
     /// Returns the file that keeps rollbacks; `None` without rollbacks, or without a folder for it.
     fn rollback_file(&self, source: &Source) -> Result<Option<PathBuf>, Failure> {
-        match (self.on_nack, &self.state) {
+        match (self.on_nack, source) {
             (OnNackPolicy::Keep, _) => Ok(None),
-            (OnNackPolicy::Rollback, folder) => {
-                let file = source.file(folder.as_deref(), "rollbacks");
+            // The replicas decide together, and keep their decision there (G-38).
+            #[cfg(feature = "etcd")]
+            (_, Source::Etcd(_)) => Ok(None),
+            (OnNackPolicy::Rollback, Source::Folder(dir)) => {
+                let file = state::file(self.state.as_deref(), dir, "rollbacks");
                 if file.is_none() {
                     warn!(
                         "rollbacks end when the server is restarted: no folder for state, expected --state, $STATE_DIRECTORY, $XDG_STATE_HOME or $HOME"
@@ -226,6 +234,7 @@ impl Args {
             return Ok(Source::Etcd(Box::new(super::serve_store::EtcdSource {
                 access,
                 replica: self.replica.clone(),
+                advertise: self.advertise.clone(),
                 accept_restored: self.accept_restored,
             })));
         }
@@ -233,6 +242,16 @@ impl Args {
             Some(dir) => Ok(Source::Folder(dir.clone())),
             None => Err(Failure::usage("no folder to serve")),
         }
+    }
+}
+
+/// Checks that a host is one: it is printed, and part of an address.
+#[cfg(feature = "etcd")]
+fn reachable_host(text: &str) -> Result<String, String> {
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    match !text.is_empty() && text.len() <= 253 && text.chars().all(is_host) {
+        true => Ok(text.to_owned()),
+        false => Err("expected a host name or an IP address, without a port".to_owned()),
     }
 }
 

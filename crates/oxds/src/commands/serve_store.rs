@@ -28,6 +28,8 @@ pub(super) struct EtcdSource {
     pub(super) access: super::etcd_args::EtcdTarget,
     /// Id of the replica, if the operator has set it.
     pub(super) replica: Option<String>,
+    /// Host at which other machines reach the replica, if the operator has set it.
+    pub(super) advertise: Option<String>,
     pub(super) accept_restored: bool,
 }
 
@@ -59,17 +61,6 @@ impl Source {
             Self::Etcd(source) => Ok(oxds_server::store::etcd::EtcdStoreOptions::state(
                 &source.access.prefix,
             )),
-        }
-    }
-
-    /// Returns the file for one sort of state.
-    pub(super) fn file(&self, folder: Option<&std::path::Path>, name: &str) -> Option<PathBuf> {
-        match self {
-            Self::Folder(dir) => state::file(folder, dir, name),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(source) => {
-                state::file_of(folder, &format!("etcd:{}", source.access.prefix), name)
-            }
         }
     }
 
@@ -145,6 +136,8 @@ impl EtcdSource {
             prefix,
         } = self.access;
         let mut options = EtcdStoreOptions::new(endpoints, client, prefix, replica);
+        let is_unspecified = grpc.ip().is_unspecified();
+        options.advertise = self.advertise.or_else(|| is_unspecified.then(super::host));
         options.accept_restored = self.accept_restored;
         options.last_good = last_good;
         Ok(options)

@@ -17,12 +17,6 @@ pub(super) fn file(folder: Option<&Path>, served: &Path, name: &str) -> Option<P
     in_folder(folder, served.as_os_str().as_encoded_bytes(), name)
 }
 
-/// Returns the same for a server of another source than a folder.
-#[cfg(feature = "etcd")]
-pub(super) fn file_of(folder: Option<&Path>, identity: &str, name: &str) -> Option<PathBuf> {
-    in_folder(folder, identity.as_bytes(), name)
-}
-
 fn in_folder(folder: Option<&Path>, source: &[u8], name: &str) -> Option<PathBuf> {
     let folder = match folder {
         Some(folder) => folder.to_owned(),

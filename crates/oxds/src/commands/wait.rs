@@ -6,18 +6,18 @@ use clap::ValueEnum;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::clients::{ClientResource, ClientStatus, SyncState};
+use super::clients::ClientStatus;
 use super::control_plane::{ControlPlane, ControlPlaneArgs, StatusPage, rpc_failed};
 #[cfg(feature = "etcd")]
 use super::etcd_args::EtcdArgs;
+use super::missing::pending_resources;
 #[cfg(feature = "etcd")]
 use super::replicas;
-use super::status::HeldUpdates;
+use super::status::held::HeldUpdates;
 use super::store_status::{StoreFinding, StoreStatus};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::table::one_line;
 
 /// Pause after a change, because several changes mostly come together.
 const SETTLE: Duration = Duration::from_millis(50);
@@ -31,12 +31,16 @@ const EXAMPLES: &str = "\
 Examples:
   oxds wait --for acked checkout --timeout 30s   # until every subscriber of `checkout` has ACKed it
   oxds wait --for acked --all                    # until every client has ACKed all its resources
-  oxds wait --all --etcd http://127.0.0.1:2379   # until the clients of all replicas have
+  oxds wait --all --etcd http://127.0.0.1:2379   # until the clients of all replicas have answered
 
 It compares with the resources that the control plane serves now: a saved file is served after about a \
 tenth of a second. Clients that are not connected do not count. An invalid file of `oxds serve` is not \
 live: the command waits until it is fixed, if the error is in this resource or cannot be assigned to one. \
 It also waits for files that are still being written.
+
+With --etcd it waits until every live replica reports that its clients have answered what was published \
+when the command began; later publishes do not prolong it. A NACK is an answer: the command ends, prints \
+the NACKs of all replicas, and fails.
 
 Exit codes: 0 every client accepted the current content, or none subscribes to it; 1 the timeout \
 passed: the clients and the files that are not served are printed; 2 wrong arguments.";
@@ -44,6 +48,7 @@ passed: the clients and the files that are not served are printed; 2 wrong argum
 /// Wait until all clients have accepted the current resources
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "oxds wait [OPTIONS] <NAME>\n       oxds wait [OPTIONS] --all")]
+#[cfg_attr(feature = "etcd", command(mut_arg("endpoints", |etcd| etcd.conflicts_with_all(["server", "bootstrap"]))))]
 pub(crate) struct Args {
     /// State to wait for
     #[arg(
@@ -87,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             let failure = Failure::usage("--etcd: expected --all instead of a name");
             return Err(failure.hint("ask one replica for a name: --server"));
         }
-        return replicas::wait(target, args.timeout);
+        return replicas::wait(target, &args.control_plane, args.timeout);
     }
     runtime()?.block_on(async {
         let end = Instant::now() + args.timeout;
@@ -108,7 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
                     }
                     if timed_out {
                         let held = HeldUpdates::fetch(&control_plane).await;
-                        pending.extend(waiting.iter().map(|one| one.line(&held)));
+                        pending.extend(waiting.iter().map(|one| one.answer(&held).to_string()));
                         let mut output = Output::new();
                         pending.iter().try_for_each(|line| output.line(line))?;
                         return Ok(Exit::Negative);
@@ -163,40 +168,4 @@ fn unserved_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> 
     };
     let findings = store.not_served().filter(is_relevant);
     findings.map(ToString::to_string).collect()
-}
-
-/// A resource that a client has not accepted yet.
-struct Pending<'a> {
-    node: &'a str,
-    resource: &'a ClientResource,
-}
-
-impl Pending<'_> {
-    /// Returns the line about it, with the reason: its NACK, or what an update waits for.
-    fn line(&self, held: &HeldUpdates) -> String {
-        let (node, resource_type) = (self.node, &self.resource.resource_type);
-        let nacked = self.resource.nacked.as_ref();
-        let nacked = nacked.map(|nacked| nacked.reason.clone());
-        let reason = nacked.or_else(|| held.reason(node, resource_type));
-        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-        let (name, state) = (&self.resource.name, self.resource.state.text());
-        one_line(&format!("{node} {resource_type} {name} {state}{reason}"))
-    }
-}
-
-/// Returns the clients' resources that are not accepted yet.
-fn pending_resources<'a>(clients: &'a [ClientStatus], name: Option<&str>) -> Vec<Pending<'a>> {
-    let all = clients.iter().flat_map(|client| {
-        let node = &*client.node;
-        let resources = client.resources.iter();
-        resources.map(move |resource| Pending { node, resource })
-    });
-    let is_pending = |pending: &Pending<'_>| match (pending.resource.state, name) {
-        (_, Some(name)) if pending.resource.name != name => false,
-        (SyncState::Synced, _) => false,
-        // Nothing is served under the name, so with --all this client has everything.
-        (SyncState::Missing, name) => name.is_some(),
-        _ => true,
-    };
-    all.filter(is_pending).collect()
 }

@@ -64,6 +64,7 @@ async fn serve_connection<S>(
     let called = connection.called();
     // This port requests no certificates, so its clients have no identity.
     let peer = Peer::new(address, None, &connection.server);
+    let moving = peer.moving.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         called.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(peer.clone());
@@ -75,7 +76,12 @@ async fn serve_connection<S>(
         .header_read_timeout(connection.server.limits.first_request);
     let served = pin!(builder.serve_connection(TokioIo::new(socket), service));
     connection
-        .drive(served, http1::Connection::graceful_shutdown, &address)
+        .drive(
+            served,
+            http1::Connection::graceful_shutdown,
+            &address,
+            &moving,
+        )
         .await;
 }
 

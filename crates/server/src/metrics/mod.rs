@@ -37,6 +37,7 @@ pub(crate) struct Metrics {
     held_too_long: Family<ByType, Counter>,
     rollbacks: Family<ByType, Counter>,
     refusals: Family<ByReason, Counter>,
+    moved: Family<ByReason, Counter>,
     throttled: Counter,
     deprecated_uses: Counter,
     wip_protos: Counter,
@@ -114,6 +115,11 @@ impl Metrics {
         self.refusals.get_or_create(&ByReason { reason }).inc();
     }
 
+    /// Counts a connection whose client is asked to make another one.
+    pub(crate) fn moved(&self, reason: &'static str) {
+        self.moved.get_or_create(&ByReason { reason }).inc();
+    }
+
     /// Counts a stream that waits because its requests come too fast.
     pub(crate) fn throttled(&self) {
         self.throttled.inc();
@@ -185,6 +191,8 @@ impl Metrics {
         registry.register("held_too_long", help, self.held_too_long.clone());
         let help = "Refused connections, streams and requests";
         registry.register("refusals", help, self.refusals.clone());
+        let help = "Connections that were ended so that clients spread over servers";
+        registry.register("connections_moved", help, self.moved.clone());
         let help = "Times a stream waited because its requests came too fast";
         registry.register("throttled", help, self.throttled.clone());
         let help = "Changes rolled back after NACKs";

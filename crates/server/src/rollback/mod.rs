@@ -14,9 +14,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::group::GroupUpdate;
+#[cfg(feature = "etcd")]
+use oxds_core::rollback::{Acceptance, OnTrial, RollbackKey, Served as _};
 use oxds_core::rollback::{NackedVersion, Rollback, RolledBack, SavedRollback, StoreChanges};
 use oxds_core::rollout::RolloutSource;
 use oxds_core::snapshot::ChangeSet;
+#[cfg(feature = "etcd")]
+use oxds_core::snapshot::Resource;
 use oxds_core::time::Instant;
 use oxds_types::ResourceType;
 use tokio::sync::Notify;
@@ -68,6 +72,12 @@ pub(crate) struct RollbackDriver {
     keeps_secrets: bool,
     /// Notified when the file is out of date.
     outdated: Notify,
+    /// Threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is rolled back.
+    #[cfg_attr(not(feature = "etcd"), allow(dead_code))]
+    shared_threshold: Option<usize>,
+    /// Notified when nodes NACK a change on trial.
+    #[cfg_attr(not(feature = "etcd"), allow(dead_code))]
+    has_nacks: Notify,
 }
 
 /// A store update after review: without the changes that were rolled back before.
@@ -79,9 +89,10 @@ pub(crate) struct Review<'a> {
 }
 
 impl RollbackDriver {
-    /// Makes the driver, which continues the rollbacks in the file.
+    /// Makes the driver, which continues the rollbacks in the file. `shared`: the store decides about rollbacks, and keeps them.
     pub(crate) fn new(
         policy: OnNack,
+        shared: bool,
         file: Option<RollbackFile>,
         cache: Cache,
         metrics: Arc<Metrics>,
@@ -89,8 +100,13 @@ impl RollbackDriver {
     ) -> Self {
         let keeps_secrets = file.as_ref().is_some_and(|file| file.keeps_secrets);
         let file = file.map(|file| StateFile::new(file.path));
+        let mut shared_threshold = None;
         let machine = match policy {
             OnNack::Keep => None,
+            OnNack::Rollback { threshold } if shared => {
+                shared_threshold = Some(threshold);
+                Some(Mutex::new(Rollback::new(usize::MAX)))
+            }
             OnNack::Rollback { threshold } => {
                 let mut machine = Rollback::new(threshold);
                 machine.restore(read(file.as_ref(), clock));
@@ -98,13 +114,15 @@ impl RollbackDriver {
             }
         };
         Self {
-            file: file.filter(|_| machine.is_some()),
+            file: file.filter(|_| machine.is_some() && !shared),
             machine,
             cache,
             metrics,
             clock,
             keeps_secrets,
             outdated: Notify::new(),
+            shared_threshold,
+            has_nacks: Notify::new(),
         }
     }
 
@@ -180,6 +198,7 @@ impl RollbackDriver {
             machine.handle_nack(now, nack)
         });
         let rolled_back: Vec<RolledBack> = rolled_back.collect();
+        self.has_nacks.notify_one();
         let mut update: Vec<StoreChanges> = Vec::new();
         for one in rolled_back {
             self.report(&one);
@@ -236,6 +255,44 @@ impl RollbackDriver {
         machine
             .flat_map(|machine| lock(machine).rolled_back().collect::<Vec<_>>())
             .collect()
+    }
+
+    /// Returns the threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is rolled back.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn shared_threshold(&self) -> Option<usize> {
+        self.shared_threshold
+    }
+
+    /// Returns what is notified when nodes NACK a change on trial.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn nacked_notify(&self) -> &Notify {
+        &self.has_nacks
+    }
+
+    /// Returns the changes on trial that nodes NACKed.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn nacked_trials(&self) -> Vec<OnTrial> {
+        let machine = self.machine.iter();
+        machine
+            .flat_map(|machine| lock(machine).nacked().collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Returns the change on trial that a resource is a part of.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn on_trial(&self, key: &RollbackKey) -> Option<OnTrial> {
+        lock(self.machine.as_ref()?).on_trial(key)
+    }
+
+    /// Returns the resource that is served, and what the clients made of it. It reads the sessions of all clients.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn accepted(
+        &self,
+        clients: &Clients,
+        key: &RollbackKey,
+    ) -> Option<(Arc<Resource>, Acceptance)> {
+        let accepted = Accepted::of(&self.cache, clients, [key.clone()].into());
+        Some((accepted.served(key)?, accepted.acceptance(key)))
     }
 
     /// Returns the rollbacks that the file has.

@@ -49,6 +49,7 @@ pub struct Builder {
     feed: Option<Box<StartFeed>>,
     /// Whether clients may have the state of the store already.
     is_store_shared: bool,
+    decides_rollbacks: bool,
     load_reports: LoadReports,
     on_nack: OnNack,
     lost_log_lines: Arc<AtomicU64>,
@@ -83,6 +84,7 @@ impl Builder {
     /// Feeds the cache from a store.
     pub fn store(mut self, store: impl Store) -> Self {
         self.is_store_shared = store.is_shared();
+        self.decides_rollbacks = store.decides_rollbacks();
         self.feed = Some(feed::of(store));
         self
     }
@@ -237,6 +239,7 @@ impl Builder {
         let metrics = Arc::new(Metrics::new(self.config.own_types.clone()));
         let rollback = RollbackDriver::new(
             self.on_nack,
+            self.decides_rollbacks,
             self.rollback_file,
             self.cache.clone(),
             Arc::clone(&metrics),

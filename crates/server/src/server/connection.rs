@@ -3,10 +3,11 @@
 //! ```text
 //!   accept ──▶ (TLS handshake) ──▶ HTTP ──▶ first call ──▶ serve ──▶ closed by the client, or keepalive timeout
 //!     │        └────── within Limits::first_request ────┘     │
-//!     └ at most Limits::connections                           └ shutdown ──▶ GOAWAY ──▶ drained, or aborted
+//!     └ at most Limits::connections                           └ shutdown, age, balance ──▶ GOAWAY ──▶ drained, or aborted
 //! ```
 
 use std::fmt::Display;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -63,6 +64,9 @@ impl Ports {
                         server: Arc::clone(&self.server),
                         abort: self.abort.clone(),
                         deadline: Instant::now() + limits.first_request,
+                        age_at: limits
+                            .connection_age
+                            .map(|age| Instant::now() + jittered(age, random())),
                         called: Arc::default(),
                         _permit: permit,
                     };
@@ -83,6 +87,8 @@ pub(crate) struct Connection {
     abort: CancellationToken,
     /// Deadline of the first call.
     pub(crate) deadline: Instant,
+    /// When the client is asked to reconnect.
+    age_at: Option<Instant>,
     called: Arc<AtomicBool>,
     /// Counts against [`Limits::connections`](super::limits::Limits::connections) until dropped.
     _permit: OwnedSemaphorePermit,
@@ -119,7 +125,7 @@ impl Connection {
         None
     }
 
-    /// Drives an HTTP connection until it ends, is drained after a shutdown, or misses the deadline of its first call.
+    /// Drives an HTTP connection until it ends, is drained after a shutdown or `moving`, or misses the deadline of its first call.
     ///
     /// The caller pins it: a future that took the connection by value would have room for it twice.
     pub(crate) async fn drive<C, E: Display>(
@@ -127,27 +133,48 @@ impl Connection {
         mut connection: Pin<&mut C>,
         shut_down: impl Fn(Pin<&mut C>),
         from: &impl Display,
+        moving: &CancellationToken,
     ) where
         C: Future<Output = Result<(), E>>,
     {
-        let mut first_call = pin!(tokio::time::sleep_until(self.deadline));
+        let first = self
+            .age_at
+            .map_or(self.deadline, |age| age.min(self.deadline));
+        let mut timer = pin!(tokio::time::sleep_until(first));
         let mut is_waiting = true;
         let ended = loop {
             tokio::select! {
                 ended = connection.as_mut() => break ended,
-                () = self.server.closing.cancelled() => {
+                // A shutdown cancels it, too.
+                () = moving.cancelled() => {
                     shut_down(connection.as_mut());
+                    // Discovery streams end now, others within the time for draining.
+                    timer.as_mut().reset(Instant::now() + self.server.limits.drain);
                     tokio::select! {
                         ended = connection.as_mut() => break ended,
                         () = self.abort.cancelled() => return,
+                        () = timer.as_mut(), if !self.server.closing.is_cancelled() => return,
                     }
                 }
-                () = first_call.as_mut(), if is_waiting => {
+                () = timer.as_mut(), if is_waiting => {
                     is_waiting = false;
+                    let now = Instant::now();
                     // Without a graceful shutdown: the client may not even have started HTTP.
-                    if !self.called.load(Ordering::Relaxed) {
+                    if self.deadline <= now && !self.called.load(Ordering::Relaxed) {
                         self.server.metrics.refused("silence");
                         return;
+                    }
+                    match self.age_at {
+                        Some(age) if age <= now => {
+                            self.server.metrics.moved("age");
+                            moving.cancel();
+                        }
+                        Some(age) => {
+                            let is_young = now < self.deadline;
+                            timer.as_mut().reset(if is_young { age.min(self.deadline) } else { age });
+                            is_waiting = true;
+                        }
+                        None => {}
                     }
                 }
             }
@@ -155,5 +182,31 @@ impl Connection {
         if let Err(error) = ended {
             debug!(peer = %from, %error, "connection failed");
         }
+    }
+}
+
+/// Returns the age at which a connection ends: `age`, at most 10 % more or less. `random` is any number. Connections that were made at the
+/// same time, as after a restart, do not end at the same time.
+fn jittered(age: Duration, random: u64) -> Duration {
+    // Thousandths from 900 to 1100.
+    let thousandths = u32::try_from(900 + random % 201).unwrap_or(1000);
+    age.saturating_mul(thousandths) / 1000
+}
+
+fn random() -> u64 {
+    RandomState::new().hash_one(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g39_age_has_a_jitter_of_a_tenth() {
+        let age = Duration::from_secs(1000);
+        let ages: Vec<_> = (0..1000).map(|random| jittered(age, random * 7)).collect();
+        assert_eq!(ages.iter().min(), Some(&Duration::from_secs(900)));
+        assert_eq!(ages.iter().max(), Some(&Duration::from_secs(1100)));
+        assert_eq!(jittered(Duration::MAX, 200), Duration::MAX / 1000);
     }
 }

@@ -31,6 +31,8 @@ use oxds_types::ResourceType;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
+#[cfg(feature = "etcd")]
+use super::fleet_member::Member;
 use crate::discovery::Context;
 use crate::state::{LastGood, Started};
 use crate::store::{
@@ -62,7 +64,25 @@ pub(super) fn of(store: impl Store) -> Box<StartFeed> {
 /// clients that reconnect need not wait for it.
 const WAIT_FOR_STORE: Duration = Duration::from_millis(500);
 
-async fn run(mut store: impl Store, mut target: Target) {
+/// Time for a store to end what it has at its source. Clients drain meanwhile.
+const CLOSE: Duration = Duration::from_secs(1);
+
+/// Feeds the cache until the store ends or the server shuts down.
+async fn run(mut store: impl Store, target: Target) {
+    let closing = target.context.server.closing.clone();
+    tokio::select! {
+        () = feed(&mut store, target) => {
+            warn!("store ended, its last resources stay served");
+            closing.cancelled().await;
+        }
+        () = closing.cancelled() => {}
+    }
+    if timeout(CLOSE, store.close()).await.is_err() {
+        warn!("store did not close in time");
+    }
+}
+
+async fn feed(store: &mut impl Store, mut target: Target) {
     store.watch_demand(Demand::new(target.context.cache.clone()));
     store.link(target.link());
     let mut stale = target
@@ -120,7 +140,14 @@ impl Target {
     fn link(&self) -> ServerLink {
         let (health, cache) = (Arc::clone(&self.health), self.context.cache.clone());
         let context = Arc::clone(&self.context);
-        ServerLink::new(health, cache, self.addresses, move || count(&context))
+        ServerLink::new(
+            health,
+            cache,
+            self.addresses,
+            move || count(&context),
+            #[cfg(feature = "etcd")]
+            Arc::new(Member(Arc::clone(&self.context))),
+        )
     }
 
     /// Serves the state of an earlier process.

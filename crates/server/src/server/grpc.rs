@@ -159,6 +159,7 @@ impl GrpcConnection {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (routes, called, from) = (self.routes, self.connection.called(), peer.clone());
+        let moving = peer.moving.clone();
         let service = service_fn(move |request| {
             called.store(true, Ordering::Relaxed);
             answer(routes.clone(), request, peer.clone())
@@ -166,7 +167,12 @@ impl GrpcConnection {
         let builder = http2(&self.connection.server);
         let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
         self.connection
-            .drive(connection, http2::Connection::graceful_shutdown, &from)
+            .drive(
+                connection,
+                http2::Connection::graceful_shutdown,
+                &from,
+                &moving,
+            )
             .await;
     }
 
@@ -189,7 +195,12 @@ impl GrpcConnection {
             .header_read_timeout(timeout);
         let connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
         self.connection
-            .drive(connection, http1::Connection::graceful_shutdown, &from)
+            .drive(
+                connection,
+                http1::Connection::graceful_shutdown,
+                &from,
+                &from.moving,
+            )
             .await;
     }
 }

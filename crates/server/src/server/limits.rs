@@ -42,6 +42,9 @@ pub struct Limits {
     pub keepalive: Duration,
     /// Time to answer that PING; then the server closes the connection.
     pub keepalive_timeout: Duration,
+    /// Age of a connection at which the server asks the client to make another one, ± 10 %: GOAWAY, and the end of its streams.
+    /// So clients spread over the replicas behind one name. `None`: never.
+    pub connection_age: Option<Duration>,
     /// Time that a `Fetch` or a REST poll waits for a change, unless the client sends `Prefer: wait=N`. Envoy's default
     /// timeout for a REST request is one second.
     pub poll_hold: Duration,
@@ -68,6 +71,7 @@ impl Default for Limits {
             first_request: Duration::from_secs(30),
             keepalive: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(20),
+            connection_age: None,
             poll_hold: Duration::from_millis(800),
             poll_hold_max: Duration::from_secs(60),
             drain: Duration::from_secs(5),

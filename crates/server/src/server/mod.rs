@@ -13,6 +13,8 @@ mod clock;
 mod connection;
 mod csds_access;
 mod feed;
+#[cfg(feature = "etcd")]
+mod fleet_member;
 mod grpc;
 mod limits;
 mod listener;

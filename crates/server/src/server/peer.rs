@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::Extensions;
+use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::budget::Budgets;
@@ -19,6 +20,8 @@ pub(crate) struct Peer {
     pub(crate) identity: Option<Arc<Identity>>,
     /// Budgets of the connection.
     pub(crate) budgets: Budgets,
+    /// Cancelled to end the connection and its streams: it is old, another server has fewer clients, or this one shuts down.
+    pub(crate) moving: CancellationToken,
 }
 
 impl Peer {
@@ -32,6 +35,7 @@ impl Peer {
             address,
             identity,
             budgets: Budgets::of_connection(&server.budget, &server.limits),
+            moving: server.closing.child_token(),
         }
     }
 

@@ -104,13 +104,7 @@ impl Server {
     fn start(self, tasks: &TaskTracker, abort: &CancellationToken) -> Arc<Context> {
         let context = self.context;
         if let Some(feed) = self.feed {
-            let closing = context.server.closing.clone();
-            tasks.spawn(async move {
-                tokio::select! {
-                    () = feed => warn!("store ended, its last resources stay served"),
-                    () = closing.cancelled() => {}
-                }
-            });
+            tasks.spawn(feed);
         }
         let mut registry = context.server.metrics.registry();
         registry.register(

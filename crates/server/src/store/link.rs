@@ -4,6 +4,13 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+#[cfg(feature = "etcd")]
+use oxds_core::etcd::rollback::LocalChanges;
+#[cfg(feature = "etcd")]
+use oxds_core::etcd::shedding::Shed;
+#[cfg(feature = "etcd")]
+use tokio::sync::Notify;
+
 use super::connection::Connection;
 #[cfg(feature = "etcd")]
 use super::connection::ReplicaState;
@@ -24,6 +31,21 @@ struct Server {
     grpc: SocketAddr,
     http: Option<SocketAddr>,
     clients: Box<CountClients>,
+    #[cfg(feature = "etcd")]
+    member: Arc<dyn FleetMember>,
+}
+
+/// Changes on trial, for a store that decides about rollbacks.
+#[cfg(feature = "etcd")]
+pub(crate) trait FleetMember: LocalChanges + Send + Sync {
+    /// Returns the number of nodes that may NACK a change; `None` if NACKs lead to no rollback.
+    fn threshold(&self) -> Option<usize>;
+    /// Returns the number of open discovery streams.
+    fn streams(&self) -> u64;
+    /// Asks clients to reconnect, so that they may choose another server: those of the oldest connections.
+    fn shed(&self, shed: Shed);
+    /// Returns what is notified after NACKs of changes on trial.
+    fn nacked_notify(&self) -> &Notify;
 }
 
 type CountClients = dyn Fn() -> ClientCounts + Send + Sync;
@@ -48,6 +70,7 @@ impl ServerLink {
         cache: Cache,
         (grpc, http): (SocketAddr, Option<SocketAddr>),
         clients: impl Fn() -> ClientCounts + Send + Sync + 'static,
+        #[cfg(feature = "etcd")] member: Arc<dyn FleetMember>,
     ) -> Self {
         Self(Arc::new(Server {
             health,
@@ -55,6 +78,8 @@ impl ServerLink {
             grpc,
             http,
             clients: Box::new(clients),
+            #[cfg(feature = "etcd")]
+            member,
         }))
     }
 
@@ -79,9 +104,15 @@ impl ServerLink {
 
     /// Replaces the findings about the store's own work, beside those of its updates.
     #[cfg(feature = "etcd")]
-    pub(crate) fn report_findings(&self, findings: Vec<Finding>) {
+    pub(crate) fn report_findings(&self, part: &'static str, findings: Vec<Finding>) {
         let Server { health, cache, .. } = &*self.0;
-        Reporter::new("status key", Arc::clone(health), cache.clone()).report(findings);
+        Reporter::new(part, Arc::clone(health), cache.clone()).report(findings);
+    }
+
+    /// Returns the changes on trial.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn member(&self) -> &dyn FleetMember {
+        &*self.0.member
     }
 
     /// Returns whether a part of the source is held back.

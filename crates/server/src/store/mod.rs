@@ -36,6 +36,8 @@ pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;
 pub(crate) use health::{Findings, Health, Stale};
+#[cfg(feature = "etcd")]
+pub(crate) use link::FleetMember;
 pub use link::{ClientCounts, ServerLink};
 pub use update::{Origin, Store, Update};
 pub use uses::{DeprecatedUses, NoticeCounts, PlacedUse};

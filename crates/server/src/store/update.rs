@@ -43,6 +43,18 @@ pub trait Store: Send + 'static {
         drop(server);
     }
 
+    /// Ends what the store has at its source, such as a registration of this process. The server calls it once, as the last method,
+    /// when it shuts down; it waits at most one second. The default does nothing.
+    fn close(&mut self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Returns whether the store decides about rollbacks, together with others that share its source. Then [`OnNack::Rollback`](crate::OnNack::Rollback) does not
+    /// change what is served by itself. By default it does not.
+    fn decides_rollbacks(&self) -> bool {
+        false
+    }
+
     /// Returns whether the source outlives the process or is shared with others, so that clients which reconnect may have its state
     /// already. Then clients that wait for the first update get nothing that they have. By default it is not: a client that waits
     /// gets a response with the first update, even an empty one (S-26).

@@ -38,7 +38,8 @@ pub struct FollowerUpdate {
     pub groups: Vec<GroupUpdate>,
     /// Heads that vouch for the state, of all lanes.
     pub heads: Vec<(Segment, Head)>,
-    /// Number of heads that the update covers. More than one if the store was slower than the writers (G-23).
+    /// Number of heads that the update covers. More than one if the store was slower than the writers (G-23); none if the replicas
+    /// have decided to roll something back, or such a decision ended (G-38).
     pub publishes: u64,
     /// Cluster that the state was read from.
     pub cluster: u64,

@@ -41,6 +41,15 @@ pub enum FindingKind {
         /// The replica that serves it; `None` for this one.
         replica: Option<Segment>,
     },
+    /// The replicas have decided to roll a change back, because clients NACKed it (G-38).
+    RolledBack {
+        /// Number of nodes that NACKed it.
+        nodes: u64,
+        /// Error message of a NACK.
+        reason: String,
+        /// Other places of the change.
+        others: usize,
+    },
     /// The state of the lane does not have the digest of its head, although everything was read again (G-36).
     Diverged {
         /// Seq of the head.
@@ -57,6 +66,7 @@ impl FindingKind {
             Self::Unpublished => "unpublished",
             Self::Duplicate { .. } => "duplicate",
             Self::WentBack { .. } => "went-back",
+            Self::RolledBack { .. } => "rolled-back",
             Self::Diverged { .. } => "diverged",
         }
     }
@@ -88,6 +98,17 @@ impl fmt::Display for FindingKind {
                     Some(store) => write!(f, "store has {store}"),
                     None => f.write_str("store has no head"),
                 }
+            }
+            Self::RolledBack {
+                nodes,
+                reason,
+                others,
+            } => {
+                f.write_str("rolled back on all replicas")?;
+                if *others > 0 {
+                    write!(f, ", with {others} resources that changed together with it")?;
+                }
+                write!(f, ": {nodes} nodes NACKed it: {reason}; another publish of it ends this")
             }
             Self::Diverged { store } => write!(
                 f,

@@ -118,6 +118,15 @@ impl Held {
         }
     }
 
+    /// Returns the last good content that was handed out.
+    pub(super) fn good(&self) -> Option<&Good> {
+        match &self.content {
+            Content::Value(unbuilt) => unbuilt.1.as_ref(),
+            Content::Good(good) => Some(good),
+            Content::Invalid(good) => good.as_ref(),
+        }
+    }
+
     /// Returns the last good content.
     pub(super) fn into_good(self) -> Option<Good> {
         match self.content {

@@ -302,6 +302,11 @@ impl Lane {
         self.served.contains_key(entry)
     }
 
+    /// Returns the version of an entry of the served state.
+    pub(super) fn served_version(&self, entry: &Entry) -> Option<Version> {
+        self.served.get(entry).map(|held| held.version)
+    }
+
     /// Returns whether the view has an entry, and the revision of its creation if it is not served.
     pub(super) fn shows(&self, entry: &Entry) -> Option<Option<i64>> {
         match self.changes.get(entry) {

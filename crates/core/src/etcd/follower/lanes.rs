@@ -4,6 +4,7 @@
 //! The first time all lanes are adopted, or none: a replica that served only some of them would remove the resources of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use super::held::{Good, Held};
 use super::lane::{Lane, Obstacle};
@@ -11,6 +12,7 @@ use super::replicas::Replicas;
 use crate::etcd::entry::Entry;
 use crate::etcd::head::Head;
 use crate::etcd::names::Segment;
+use crate::etcd::rollback::{Decision, Reports};
 
 /// Lanes of the prefix, and the entries that changed since the last update.
 #[derive(Debug, Default)]
@@ -23,6 +25,22 @@ pub(super) struct Lanes {
     dirty: BTreeSet<Entry>,
     /// Publishes that were adopted since the last update.
     publishes: u64,
+    /// Entries that a decision of all replicas rolls back, with what is served instead (G-38).
+    rolled_back: BTreeMap<Entry, Option<Good>>,
+    /// Entries that are not rolled back any more since the last update.
+    returned: BTreeSet<Entry>,
+    /// Decisions changed what is served since the last update.
+    has_new_rollbacks: bool,
+}
+
+/// Changes since the last update.
+#[derive(Debug)]
+pub(super) struct Dirty {
+    pub(super) entries: BTreeSet<Entry>,
+    /// Those of the entries that are not rolled back any more.
+    pub(super) returned: BTreeSet<Entry>,
+    /// Number of publishes; none if only decisions changed.
+    pub(super) publishes: u64,
 }
 
 /// A lane whose state is served from now on.
@@ -76,10 +94,63 @@ impl Lanes {
         lanes.find_map(|(name, lane)| Some((name, lane.held(entry)?)))
     }
 
-    /// Takes the entries that changed and the number of publishes since the last call. `None` if no lane was adopted since.
-    pub(super) fn take_dirty(&mut self) -> Option<(BTreeSet<Entry>, u64)> {
-        let publishes = std::mem::take(&mut self.publishes);
-        (publishes > 0).then(|| (std::mem::take(&mut self.dirty), publishes))
+    /// Takes what changed since the last call. `None` if no lane was adopted since, and no decision changed.
+    pub(super) fn take_dirty(&mut self) -> Option<Dirty> {
+        let publishes = mem::take(&mut self.publishes);
+        let has_new_rollbacks = mem::take(&mut self.has_new_rollbacks);
+        (publishes > 0 || has_new_rollbacks).then(|| Dirty {
+            entries: mem::take(&mut self.dirty),
+            returned: mem::take(&mut self.returned),
+            publishes,
+        })
+    }
+
+    /// Returns what is served in place of an entry that is rolled back; the inner `None` is nothing.
+    pub(super) fn rolled_back(&self, entry: &Entry) -> Option<&Option<Good>> {
+        self.rolled_back.get(entry)
+    }
+
+    /// Follows the decisions that apply to what is published.
+    pub(super) fn follow_decisions(&mut self, reports: &Reports) {
+        let mut rolled_back = BTreeMap::new();
+        for (lane, _, decision, _) in reports.decisions() {
+            if let Ok(decision) = decision
+                && self.applies(lane, decision)
+            {
+                rolled_back.extend(decision.parts.iter().map(|part| {
+                    let good = part.good.clone().map(Good::Resource);
+                    (Entry::Resource(part.place.clone()), good)
+                }));
+            }
+        }
+        let before = mem::replace(&mut self.rolled_back, rolled_back);
+        for (entry, good) in &self.rolled_back {
+            // Also an entry that changes without being served: its new value is not.
+            if before.get(entry) != Some(good) {
+                self.has_new_rollbacks = true;
+                self.returned.remove(entry);
+                self.dirty.insert(entry.clone());
+            }
+        }
+        for entry in before.into_keys() {
+            if !self.rolled_back.contains_key(&entry) {
+                self.has_new_rollbacks = true;
+                self.returned.insert(entry.clone());
+                self.dirty.insert(entry);
+            }
+        }
+    }
+
+    /// Returns whether a lane is served with the published version of each part of a decision.
+    pub(super) fn applies(&self, lane: &Segment, decision: &Decision) -> bool {
+        let lane = self.lanes.get(lane).filter(|_| self.is_loaded);
+        lane.is_some_and(|lane| {
+            let mut parts = decision.parts.iter();
+            parts.all(|part| {
+                let entry = Entry::Resource(part.place.clone());
+                lane.served_version(&entry) == part.version
+            })
+        })
     }
 
     /// Adopts all lanes that may be served. `accept_restored`: also those that went back.
@@ -194,7 +265,7 @@ impl Lanes {
 
     /// Makes the first update the difference from the state that an earlier process served.
     fn compare_with_saved(&mut self) {
-        let mut saved = std::mem::take(&mut self.saved);
+        let mut saved = mem::take(&mut self.saved);
         for lane in self.lanes.values_mut() {
             for entry in &self.dirty {
                 if let Some(held) = lane.held(entry)

@@ -36,6 +36,7 @@ mod connecting;
 mod effect;
 mod event;
 mod finding;
+mod fleet_view;
 mod following;
 mod held;
 mod lane;

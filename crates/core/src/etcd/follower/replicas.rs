@@ -42,6 +42,20 @@ impl Replicas {
         self.statuses.remove(replica);
     }
 
+    /// Returns the ids of all live replicas.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &Segment> {
+        self.statuses.keys()
+    }
+
+    /// Returns the numbers of streams of all live replicas but one.
+    pub(super) fn streams_but(&self, own: &Segment) -> impl Iterator<Item = u64> {
+        let others = self
+            .statuses
+            .iter()
+            .filter(move |(replica, _)| *replica != own);
+        others.map(|(_, status)| status.streams)
+    }
+
     /// Returns the greatest seq of a lane that a replica serves, and the replica.
     pub(super) fn greatest_seq(&self, lane: &Segment) -> Option<(u64, &Segment)> {
         let served = self.of_lane(lane);

@@ -74,7 +74,8 @@ impl Follower {
     }
 
     /// Returns whether a member answers. A watch that is renewed is no interruption.
-    fn is_connected(&self) -> bool {
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
         let is_open = matches!(
             self.phase,
             Phase::Checking { .. } | Phase::Reading { .. } | Phase::Following(_)
@@ -146,7 +147,25 @@ impl Follower {
                 }));
             }
         }
+        findings.extend(self.rollback_findings());
         (findings, more)
+    }
+
+    fn rollback_findings(&self) -> impl Iterator<Item = FollowerFinding> {
+        let decisions = self.view.reports.decisions().take(MAX_FINDINGS);
+        decisions.filter_map(|(lane, place, decision, _)| {
+            let kind = match decision {
+                Ok(decision) if !self.view.lanes.applies(lane, decision) => return None,
+                Ok(decision) => FindingKind::RolledBack {
+                    nodes: decision.nodes,
+                    reason: decision.reason.clone(),
+                    others: decision.parts.len().saturating_sub(1),
+                },
+                Err(reason) => FindingKind::Invalid(reason.clone()),
+            };
+            let key = Key::Rollback(lane.clone(), place.clone());
+            Some(FollowerFinding { key, kind })
+        })
     }
 }
 

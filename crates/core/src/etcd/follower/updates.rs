@@ -25,7 +25,7 @@ struct Changes {
 }
 
 impl Updates {
-    /// Returns the change of the served state since the last call; `None` if no lane was adopted since.
+    /// Returns the change of the served state since the last call; `None` if no lane was adopted since, and no decision changed.
     ///
     /// A resource is made here and not when its value arrives, so one that is replaced before costs nothing (G-23).
     pub(super) fn next(
@@ -34,15 +34,29 @@ impl Updates {
         cluster: u64,
         revision: i64,
     ) -> Option<FollowerUpdate> {
-        let (dirty, publishes) = lanes.take_dirty()?;
+        let dirty = lanes.take_dirty()?;
+        let publishes = dirty.publishes;
         let mut changes = Changes::default();
-        for entry in dirty {
+        for entry in dirty.entries {
             self.invalid.remove(&entry);
+            if let Some(instead) = lanes.rolled_back(&entry) {
+                match instead {
+                    Some(good) => changes.put(&entry, good.clone()),
+                    None => changes.remove(&entry),
+                }
+                continue;
+            }
             let Some((lane, held)) = lanes.held(&entry) else {
                 changes.remove(&entry);
                 continue;
             };
             match held.build(&entry) {
+                // The former content was served instead of it.
+                Built::Unchanged if dirty.returned.contains(&entry) => {
+                    if let Some(good) = held.good().cloned() {
+                        changes.put(&entry, good);
+                    }
+                }
                 Built::Unchanged => {}
                 Built::Changed(good) => changes.put(&entry, good),
                 Built::Invalid { reason, is_served } => {

@@ -13,6 +13,7 @@ use crate::etcd::format::{self, FormatError};
 use crate::etcd::head::HeadError;
 use crate::etcd::keys::Key;
 use crate::etcd::names::{Prefix, PublishId, Segment};
+use crate::etcd::rollback::{BadVersion, Reports};
 use crate::time::Instant;
 
 /// View of the store.
@@ -28,6 +29,12 @@ pub(super) struct View {
     pub(super) delivered: i64,
     pub(super) lanes: Lanes,
     pub(super) replicas: Replicas,
+    /// NACK reports and rollback decisions.
+    pub(super) reports: Reports,
+    /// Number of changes of statuses, reports, decisions and served publishes.
+    pub(super) fleet_changes: u64,
+    /// [`Reports::changes`] when lanes were settled last.
+    reports_seen: u64,
     /// Lanes that were changed by the revision that is being read; true if their head was.
     touched: BTreeMap<Segment, bool>,
     /// A status changed. Before the first update, it decides whether the store went back.
@@ -48,6 +55,9 @@ impl View {
             delivered: 0,
             lanes,
             replicas: Replicas::default(),
+            reports: Reports::default(),
+            fleet_changes: 0,
+            reports_seen: 0,
             touched: BTreeMap::new(),
             has_new_status: false,
             broken: BTreeSet::new(),
@@ -58,6 +68,7 @@ impl View {
     /// Begins a complete read.
     pub(super) fn begin_read(&mut self) {
         self.replicas.clear();
+        self.reports.clear();
         self.touched.clear();
         self.broken.clear();
         for (_, lane) in self.lanes.iter_mut() {
@@ -120,6 +131,20 @@ impl View {
                 self.has_new_status = true;
                 self.replicas.delete(&replica);
             }
+            Key::Rollback(lane, place) => self.reports.delete_decision(lane, place),
+            Key::Nack {
+                lane,
+                place,
+                version,
+                replica,
+            } => {
+                let bad = BadVersion {
+                    lane,
+                    place,
+                    version,
+                };
+                self.reports.delete_report(&bad, &replica);
+            }
             _ => {}
         }
         Ok(())
@@ -148,6 +173,22 @@ impl View {
             Key::Status(replica) => {
                 self.has_new_status = true;
                 self.replicas.put(replica, &kv.value);
+            }
+            Key::Rollback(lane, place) => {
+                self.reports.put_decision(lane, place, &kv.value, revision);
+            }
+            Key::Nack {
+                lane,
+                place,
+                version,
+                replica,
+            } => {
+                let bad = BadVersion {
+                    lane,
+                    place,
+                    version,
+                };
+                self.reports.put_report(bad, replica, &kv.value, revision);
             }
             // Stages are read when a head names them: before, nothing of them may be served, and they may be large.
             _ => {}
@@ -188,7 +229,8 @@ impl View {
                 reasons.push(ReadReason::Digest(name.clone()));
             }
         }
-        if std::mem::take(&mut self.has_new_status) || !touched.is_empty() {
+        let has_new_reports = self.reports.changes() != self.reports_seen;
+        if std::mem::take(&mut self.has_new_status) || !touched.is_empty() || has_new_reports {
             self.settle();
         }
         reasons
@@ -206,9 +248,12 @@ impl View {
     }
 
     fn settle(&mut self) {
+        self.fleet_changes += 1;
+        self.reports_seen = self.reports.changes();
         for adopted in self.lanes.settle(&self.replicas, self.accept_restored) {
             self.notices.extend(adopted.broken_chain());
         }
+        self.lanes.follow_decisions(&self.reports);
     }
 
     /// Notes since when lanes have not what the store has.

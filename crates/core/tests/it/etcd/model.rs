@@ -315,11 +315,23 @@ impl Etcd {
         Ok(())
     }
 
+    /// etcd, `applyCompare`: a condition on a range holds for all keys of it; one that has no key is compared as a key that does not exist.
     fn holds(&self, compare: &Compare) -> bool {
-        let found = self
-            .keys
-            .get(&compare.key)
-            .and_then(|values| at(values, i64::MAX));
+        if compare.range_end.is_empty() {
+            let values = self.keys.get(&compare.key);
+            return Self::holds_for(compare, values.and_then(|values| at(values, i64::MAX)));
+        }
+        let in_range = self.keys_in(&compare.key, &compare.range_end);
+        let mut found = in_range
+            .filter_map(|(_, values)| at(values, i64::MAX))
+            .peekable();
+        if found.peek().is_none() {
+            return Self::holds_for(compare, None);
+        }
+        found.all(|kv| Self::holds_for(compare, Some(kv)))
+    }
+
+    fn holds_for(compare: &Compare, found: Option<&KeyValue>) -> bool {
         let number = |of: fn(&KeyValue) -> i64| found.map_or(0, of);
         let order = match (&compare.value, compare.target()) {
             (Some(CompareValue::Version(n)), CompareTarget::Version) => {

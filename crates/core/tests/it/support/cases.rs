@@ -96,13 +96,21 @@ pub(crate) fn each_seed<T: Debug>(
     assert!(count > 0, "no seeds for {target}");
 }
 
+/// Number of publishes of a random history: that of `OXDS_PUBLISHES`, or 300.
+pub(crate) fn publishes() -> usize {
+    let publishes = variable("OXDS_PUBLISHES");
+    publishes.map_or(300, |count| {
+        count.parse().expect("OXDS_PUBLISHES is a number")
+    })
+}
+
+/// Returns the seed of `OXDS_SEED`, or else one of the operating system, and prints it.
 #[expect(
     clippy::disallowed_types,
     clippy::print_stdout,
     reason = "a random seed is the purpose; the output shows how to repeat it"
 )]
-/// Cases with the seed of `OXDS_SEED`, or else with a seed of the operating system, as many as `PROPTEST_CASES`.
-pub(crate) fn random_cases() -> Config {
+pub(crate) fn seed() -> u64 {
     let seed = variable("OXDS_SEED").map_or_else(
         || {
             std::collections::hash_map::RandomState::new()
@@ -111,6 +119,17 @@ pub(crate) fn random_cases() -> Config {
         },
         |seed| seed.parse().expect("OXDS_SEED is a number"),
     );
+    println!("to repeat: OXDS_SEED={seed} cargo test -p oxds-core --test it");
+    seed
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the output shows how to repeat the run"
+)]
+/// Cases with the seed of [`seed`], as many as `PROPTEST_CASES`.
+pub(crate) fn random_cases() -> Config {
+    let seed = seed();
     let cases = variable("PROPTEST_CASES").map_or(RANDOM_CASES, |cases| {
         cases.parse().expect("PROPTEST_CASES is a number")
     });

@@ -8,13 +8,13 @@ use super::etcd_args::EtcdArgs;
 use super::replicas;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
-use crate::table::{Table, one_line};
+use crate::table::{Table, ago, one_line};
 
-mod nodes;
+pub(super) mod held;
+pub(super) mod nodes;
 
-use nodes::{
-    HeldBackChange, NackedResource, NodeStatus, NodeType, Rollback, StatusReport, WaitsFor, fetch,
-};
+use held::{described, waits_for};
+use nodes::{NackedResource, NodeType, Rollback, StatusReport, WaitsFor, fetch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,6 +31,8 @@ It prints a line for each client, by stream or poll, and each resource type:
   NOT SENT   the client subscribed, and no response was sent yet
   MISSING    the client subscribed to names that do not exist
 
+A node that left within the last two minutes and has not come back is listed as AWAY.
+
 SENT is the version of the latest response, ACKED that of the latest ACKed response. Control planes \
 other than oxds are queried over CSDS, which reports neither.
 
@@ -45,6 +47,7 @@ Exit codes: 0 no NACK, no rollback and no error in the files; 1 at least one of 
 /// Print the state of every client: current, stale, NACKed or missing
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[cfg_attr(feature = "etcd", command(mut_arg("endpoints", |etcd| etcd.conflicts_with_all(["server", "bootstrap"]))))]
 pub(crate) struct Args {
     /// Format of the result on stdout
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -59,7 +62,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     #[cfg(feature = "etcd")]
     if let Some(target) = args.etcd.target()? {
-        return replicas::status(target, args.output);
+        return replicas::status(target, &args.control_plane, args.output);
     }
     let report = runtime()?.block_on(async {
         let control_plane = ControlPlane::connect(&args.control_plane.server()?).await?;
@@ -101,7 +104,9 @@ fn table(report: &StatusReport) -> String {
         let age = ago(stale.age_seconds);
         format!("store is not available: the last good state is served, saved {age} ago\n")
     });
-    clients(report) + &rollbacks.chain(stale).chain(findings).collect::<String>()
+    let away = report.away.iter().map(|node| node.line() + "\n");
+    let rest = away.chain(rollbacks).chain(stale).chain(findings);
+    clients(report) + &rest.collect::<String>()
 }
 
 /// Returns the version that was NACKed, or the resource if it is one that was changed together with this one.
@@ -186,72 +191,10 @@ fn and_more(count: usize) -> String {
     }
 }
 
-fn described(held_back: &HeldBackChange) -> String {
-    match &held_back.name {
-        Some(name) => format!("{} of {name}", held_back.change),
-        None => held_back.change.clone(),
-    }
-}
-
-/// Returns the resource that the change waits for.
-fn waits_for(held_back: &HeldBackChange) -> String {
-    let Some(WaitsFor {
-        resource_type,
-        name,
-        missing,
-    }) = &held_back.waits_for
-    else {
-        return "sent next".to_owned();
-    };
-    let name = name.as_ref().map(|name| format!(" {name}"));
-    let missing = if *missing {
-        ", which does not exist"
-    } else {
-        ""
-    };
-    format!(
-        "waits for {resource_type}{}{missing}",
-        name.unwrap_or_default()
-    )
-}
-
-/// Updates that make-before-break holds back from clients.
-#[derive(Debug, Default)]
-pub(super) struct HeldUpdates(Vec<NodeStatus>);
-
-impl HeldUpdates {
-    /// Fetches them; none if the control plane has no status page.
-    pub(super) async fn fetch(control_plane: &ControlPlane) -> Self {
-        let report = fetch(control_plane).await;
-        Self(report.map(|report| report.nodes).unwrap_or_default())
-    }
-
-    /// Returns why updates of this type are held back from a client. Updates of a type wait together.
-    pub(super) fn reason(&self, node: &str, resource_type: &str) -> Option<String> {
-        let nodes = self.0.iter().filter(|one| one.id == node);
-        let mut types = nodes.flat_map(|node| &node.types);
-        let of_type = types.find(|one| one.resource_type == resource_type)?;
-        let mut updates = of_type.held_back.iter();
-        let update = updates.find(|change| change.change == "update")?;
-        Some(format!("{} {}", described(update), waits_for(update)))
-    }
-}
-
-/// Formats a duration with about two digits: `0.4s`, `12s`, `3m`, `5h`, `9d`.
-fn ago(seconds: f64) -> String {
-    match seconds {
-        ..10.0 => format!("{seconds:.1}s"),
-        ..120.0 => format!("{seconds:.0}s"),
-        ..7200.0 => format!("{:.0}m", seconds / 60.0),
-        ..172_800.0 => format!("{:.0}h", seconds / 3600.0),
-        _ => format!("{:.0}d", seconds / 86_400.0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::store_status::{StaleState, StoreFinding, StoreStatus};
-    use super::nodes::NodeStatus;
+    use super::nodes::{HeldBackChange, NodeStatus};
     use super::*;
 
     #[test]

@@ -10,6 +10,7 @@ use super::super::clients::{ClientResource, ClientStatus, SyncState};
 use super::super::control_plane::{ControlPlane, rpc_failed};
 use super::super::store_status::StoreStatus;
 use crate::exit::Failure;
+use crate::table::{ago, one_line};
 
 /// A client, as in `docs/status-json.md`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -106,10 +107,37 @@ pub(super) struct Rollback {
     pub(super) seconds_ago: f64,
 }
 
+/// A node that was connected within the last two minutes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AwayNode {
+    pub(crate) id: String,
+    pub(crate) seconds_ago: f64,
+}
+
+impl AwayNode {
+    /// Returns the line about the node.
+    pub(crate) fn line(&self) -> String {
+        let (id, ago) = (one_line(&self.id), ago(self.seconds_ago));
+        format!("{id} AWAY: it was connected {ago} ago")
+    }
+}
+
+/// Fetches the ids of the connected nodes, and the nodes that have left.
+#[cfg(feature = "etcd")]
+pub(in crate::commands) async fn fetch_nodes(
+    control_plane: &ControlPlane,
+) -> Result<(Vec<String>, Vec<AwayNode>), Failure> {
+    let report = fetch(control_plane).await?;
+    let nodes = report.nodes.into_iter().map(|node| node.id);
+    Ok((nodes.collect(), report.away))
+}
+
 /// The whole report, in the form of `/status.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StatusReport {
     pub(super) nodes: Vec<NodeStatus>,
+    #[serde(default)]
+    pub(super) away: Vec<AwayNode>,
     #[serde(default)]
     pub(super) rollbacks: Vec<Rollback>,
     #[serde(default)]
@@ -151,6 +179,7 @@ pub(super) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, 
         .map(NodeStatus::from);
     Ok(StatusReport {
         nodes: nodes.collect(),
+        away: Vec::new(),
         rollbacks: Vec::new(),
         store: StoreStatus::default(),
         page: Page::default(),

@@ -2,8 +2,11 @@
 
 use oxds_core::etcd::{ReplicaStatus, ServedPublish};
 
+use oxds_core::resource::Cluster;
+
 use super::{Store, prefix};
-use crate::support::{Ran, cluster, command, folder, oxds};
+use crate::rollout::{client, eds_cluster};
+use crate::support::{Ran, Serve, cluster, command, folder, oxds};
 
 impl Store {
     /// Writes the status of a replica that serves a seq of the lane `main`, and whose clients have answered another.
@@ -64,7 +67,7 @@ fn g37_wait_names_the_replicas_that_are_missing() {
     store.report("r2", 1, 0);
     let texts = [
         "and its clients have answered 0",
-        "oxds status --server 127.0.0.1:1",
+        "replica r2: its clients are not known: cannot connect to 127.0.0.1:1",
     ];
     store.wait("300ms").expect(1, &texts);
     // A dead replica drops out when its lease ends.
@@ -94,6 +97,69 @@ fn g37_wait_ends_when_the_last_replica_has_settled() {
     assert_eq!(wait.try_wait().expect("waited"), None);
     store.report("r1", 1, 1);
     assert!(wait.wait().expect("ended").success());
+}
+
+/// given two replicas with clients / when a client NACKs a publish / then `wait` and `status` name replica, node, type, name and reason; a
+/// node that leaves is away until it connects to any replica.
+#[test]
+fn g37_missing_answers_are_listed_by_replica_and_node() {
+    let store = Store::start();
+    // Clients live on the threads of the store.
+    let _runtime = store.runtime.enter();
+    let good = folder(&[("a.yaml", &eds_cluster("shop"))]);
+    store.publish(good.path(), []).expect(0, &[]);
+    let url = store.etcd.url();
+    let serve = |id: &str| {
+        let ports = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let line = ["serve", "--etcd", &url, "--replica", id];
+        Serve::of(&mut command(line.into_iter().chain(ports)))
+    };
+    let (first, second) = (serve("r1"), serve("r2"));
+    let connected = client(&first, "checkout-1");
+    let mut watch = connected.watch::<Cluster>("shop");
+    store.runtime.block_on(watch.next()).expect("a resource");
+    store.wait("30s").expect(0, &[]);
+
+    // gRFC A27: gRPC clients do not support ORIGINAL_DST clusters.
+    let unsupported =
+        eds_cluster("shop").replace("EDS\n", "ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n");
+    let bad = folder(&[("a.yaml", &unsupported)]);
+    store.publish(bad.path(), []).expect(0, &["1 changed"]);
+    let nack = "replica r1: checkout-1 cds shop NACKED: ";
+    let failed = store.wait("30s");
+    failed.expect(1, &[nack]);
+    assert!(!failed.stdout.contains("replica r2"), "{failed:?}");
+    store.status("table").expect(1, &[nack]);
+    let json = store.status("json");
+    json.expect(1, &["\"node\": \"checkout-1\"", "\"state\": \"NACKED\""]);
+
+    store.publish(good.path(), []).expect(0, &["1 changed"]);
+    drop((watch, connected));
+    first.shows("/status.json", "\"away\":[{\"id\":\"checkout-1\"");
+    store.wait("30s").expect(0, &[]);
+    store.status("table").expect(0, &["checkout-1 AWAY"]);
+    let mut watch = client(&second, "checkout-1").watch::<Cluster>("shop");
+    store.runtime.block_on(watch.next()).expect("a resource");
+    let back = store.status("table");
+    assert!(!back.stdout.contains("AWAY"), "{back:?}");
+}
+
+/// given options that select a control plane, or a folder / then they cannot be used with `--etcd`.
+#[test]
+fn g37_etcd_and_server_are_an_error() {
+    let store = Store::start();
+    let url = store.etcd.url();
+    for line in [
+        &["get", "cds", "--server", "127.0.0.1:1"][..],
+        &["get", "cds", "--dir", "config"],
+        &["get", "cds", "--node-id", "a"],
+        &["status", "--server", "127.0.0.1:1"],
+        &["wait", "--all", "--server", "127.0.0.1:1"],
+        &["wait", "--all", "--bootstrap", "bootstrap.json"],
+    ] {
+        let ran = oxds(line.iter().copied().chain(["--etcd", &url]));
+        ran.expect(2, &["cannot be used with"]);
+    }
 }
 
 /// given replicas / when `status` runs / then it has a line for each, and the exit code tells whether all have settled.

@@ -39,8 +39,17 @@ pub(in crate::admin) struct StatusPage {
     pub(in crate::admin) runtime: RuntimeStatus,
     pub(in crate::admin) rollbacks: Vec<RollbackStatus>,
     pub(in crate::admin) nodes: Vec<NodeStatus>,
+    /// On the first page only.
+    pub(in crate::admin) away: Vec<AwayNode>,
     pub(in crate::admin) loads: Vec<ClusterLoad>,
     pub(in crate::admin) page: PageStatus,
+}
+
+/// A node that was connected within the last two minutes.
+#[derive(Serialize)]
+pub(in crate::admin) struct AwayNode {
+    pub(in crate::admin) id: String,
+    pub(in crate::admin) seconds_ago: f64,
 }
 
 /// The place of this page in the lists of clients and loads.
@@ -193,6 +202,7 @@ impl StatusPage {
             runtime: RuntimeStatus::of(&context.server.runtime),
             rollbacks: rollbacks(context),
             nodes: lists.nodes,
+            away: away(context, query, now),
             loads: lists.loads,
             page: PageStatus {
                 clients: context.clients.streams.len() + context.clients.polls.len(now),
@@ -274,6 +284,20 @@ pub(super) fn rollbacks(context: &Context) -> Vec<RollbackStatus> {
     let rolled_back = context.rollback.rolled_back();
     let all = rolled_back.iter();
     all.map(|rolled_back| rollback(rolled_back, now)).collect()
+}
+
+/// Returns the nodes that have left, if the query is for the first page.
+fn away(context: &Context, query: &StatusQuery, now: Instant) -> Vec<AwayNode> {
+    if query.after != Position::Client(ClientCursor::Start) {
+        return Vec::new();
+    }
+    let away = context.clients.away(&context.cache).into_iter();
+    let away = away.filter(|(id, _)| query.selects(id));
+    away.map(|(id, since)| AwayNode {
+        id,
+        seconds_ago: seconds(now - since),
+    })
+    .collect()
 }
 
 fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStatus> {

@@ -1,5 +1,6 @@
 //! Clients of discovery: open streams, and clients that poll.
 
+mod away;
 mod client;
 mod nack;
 mod polls;

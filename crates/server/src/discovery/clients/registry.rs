@@ -1,9 +1,11 @@
 //! Registry of all clients of a server.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use oxds_core::session::Config;
 use oxds_core::snapshot::Snapshot;
+use oxds_core::time::Instant;
 
 use super::client::{Client, Sessions};
 use super::polls::{PollClient, PollClients, PollKind};
@@ -28,10 +30,26 @@ impl Clients {
         budget: Arc<Budget>,
     ) -> Self {
         Self {
-            streams: Arc::new(StreamRegistry::new(notifier)),
+            streams: Arc::new(StreamRegistry::new(clock, notifier)),
             polls: PollClients::new(config, budget),
             clock,
         }
+    }
+
+    /// Returns the nodes that were connected within the last two minutes and are not any more, with the time at which they left.
+    /// Costs as much as there are clients, unless none has left.
+    pub(crate) fn away(&self, cache: &Cache) -> Vec<(String, Instant)> {
+        let mut away = self.streams.away(self.clock.now());
+        if away.is_empty() {
+            return away;
+        }
+        let mut connected = HashSet::new();
+        self.each(cache, |client, _| {
+            connected.extend(client.node.map(|node| node.id.clone()));
+        });
+        away.retain(|(node, _)| !connected.contains(node));
+        away.sort_unstable();
+        away
     }
 
     /// Calls `see` for every client with the snapshot that its node sees: streams, oldest first, then poll clients.

@@ -3,18 +3,23 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+#[cfg(feature = "etcd")]
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "etcd")]
+use std::time::Duration;
 
 use oxds_core::session::Session;
 use oxds_core::snapshot::Protocol;
 use oxds_core::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::away::AwayNodes;
 use crate::cache::{Answers, Cache, ChangeNotifier, View, Watcher};
 use crate::discovery::error::CallError;
 use crate::security::Grant;
-use crate::server::{Limits, Peer};
+use crate::server::{Clock, Limits, Peer};
 
 /// One open stream: the part that the status, CSDS and authorization share with its driver.
 #[derive(Debug)]
@@ -122,6 +127,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(crate) struct StreamRegistry {
     entries: Mutex<StreamEntries>,
+    /// Locked while `entries` is not.
+    away: Mutex<AwayNodes>,
+    clock: Clock,
     /// Notified when a stream opens or ends.
     notifier: Arc<ChangeNotifier>,
 }
@@ -187,9 +195,11 @@ pub(crate) struct StreamRegistration {
 }
 
 impl StreamRegistry {
-    pub(crate) fn new(notifier: &Arc<ChangeNotifier>) -> Self {
+    pub(crate) fn new(clock: Clock, notifier: &Arc<ChangeNotifier>) -> Self {
         Self {
             entries: Mutex::default(),
+            away: Mutex::default(),
+            clock,
             notifier: Arc::clone(notifier),
         }
     }
@@ -246,6 +256,52 @@ impl StreamRegistry {
         streams.map(|(id, open)| (*id, Arc::clone(open))).collect()
     }
 
+    /// Ends the oldest connections with at most this number of streams in all, one connection at least: their clients reconnect to any
+    /// server. Connections that are not older than `age` stay. Returns the number of connections.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn shed(&self, now: Instant, streams: u64, age: Duration) -> usize {
+        let entries = lock(&self.entries);
+        let mut of_connection: BTreeMap<SocketAddr, Vec<&Arc<OpenStream>>> = BTreeMap::new();
+        for open in entries.open.values() {
+            if !open.peer.moving.is_cancelled() {
+                of_connection
+                    .entry(open.peer.address)
+                    .or_default()
+                    .push(open);
+            }
+        }
+        let mut old: Vec<_> = of_connection
+            .into_values()
+            .filter_map(|streams| Some((streams.iter().map(|open| open.since).min()?, streams)))
+            .filter(|(since, _)| *since + age < now)
+            .collect();
+        old.sort_unstable_by_key(|(since, _)| *since);
+        let (mut left, mut moved) = (streams, 0);
+        for (_, of_connection) in old {
+            let count = u64::try_from(of_connection.len()).unwrap_or(u64::MAX);
+            if count > left && moved > 0 {
+                break;
+            }
+            left = left.saturating_sub(count);
+            moved += 1;
+            if let Some(open) = of_connection.first() {
+                open.peer.moving.cancel();
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        moved
+    }
+
+    /// Returns the nodes whose streams have ended in the last two minutes, with the time of the end. Some may be connected again.
+    pub(crate) fn away(&self, now: Instant) -> Vec<(String, Instant)> {
+        let away = lock(&self.away);
+        away.at(now)
+            .map(|(node, since)| (node.to_owned(), since))
+            .collect()
+    }
+
     /// Returns the open streams, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<OpenStream>> {
         let entries = lock(&self.entries);
@@ -268,6 +324,11 @@ impl Drop for StreamRegistration {
         };
         entries.discount(stream.peer.address.ip());
         drop(entries);
+        let node = stream.session().node().map(|node| node.id.clone());
+        if let Some(node) = node {
+            let now = self.registry.clock.now();
+            lock(&self.registry.away).note(&node, now);
+        }
         self.registry.notifier.notify();
     }
 }

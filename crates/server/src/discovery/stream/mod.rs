@@ -99,7 +99,7 @@ impl Stream {
         let (server, limits) = (&context.server, &context.server.limits);
         let now = server.clock.now();
         let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));
-        let end = server.closing.child_token();
+        let end = peer.moving.child_token();
         let share = peer.budgets.share(end.clone());
         let open = Arc::new(OpenStream::new(peer, protocol, now, end, session));
         let registration = context.clients.streams.register(&open, limits)?;
@@ -211,6 +211,9 @@ impl Stream {
     fn end_status(&self) -> Status {
         if self.context.server.closing.is_cancelled() {
             Status::unavailable("the server is shutting down")
+        } else if self.open.peer.moving.is_cancelled() {
+            // Not an error: clients reconnect at once, to any server.
+            Status::unavailable("connection moved to another server: reconnect")
         } else if let Some(over) = self.share.ended() {
             self.count(&over.into())
         } else {

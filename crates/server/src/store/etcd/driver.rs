@@ -2,20 +2,26 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use oxds_core::etcd::follower::{Follower, FollowerEvent};
+use oxds_core::etcd::follower::{Follower, FollowerEvent, FollowerUpdate};
+use oxds_core::etcd::rollback::Published as _;
+use oxds_core::etcd::shedding::Shedding;
 use oxds_core::etcd::{PublishId, Segment};
 use oxds_core::rollout::RolloutPublish;
 use prost::Message as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant as TokioInstant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use super::clock::Clock;
 use super::failure;
 use super::io::{Input, Io};
 use super::options::EtcdStoreOptions;
 use super::report::Report;
+use super::rollback_keys::RollbackKeys;
 use super::status_key::{Applied, StatusKey};
+use super::unknown_fields::UnknownFields;
 use super::update::{self, Findings};
 use crate::store::link::ServerLink;
 use crate::store::update::Update;
@@ -58,8 +64,14 @@ pub(super) struct Driver {
     members: usize,
     /// Bytes of input since the last update.
     unpolled: usize,
-    /// Writer of the status key. It ends with the driver.
-    _status: JoinSet<()>,
+    /// Writer of the status key. It ends with the driver, or by itself when the server shuts down.
+    status: JoinSet<()>,
+    /// `None` if NACKs lead to no rollback.
+    rollbacks: Option<RollbackKeys>,
+    shedding: Shedding,
+    unknown_fields: Option<UnknownFields>,
+    /// Cancelled when the server shuts down.
+    closing: CancellationToken,
 }
 
 impl Driver {
@@ -69,6 +81,7 @@ impl Driver {
         link: Option<ServerLink>,
         unusable: Option<oneshot::Sender<String>>,
         applied: watch::Receiver<Applied>,
+        closing: &CancellationToken,
     ) -> Self {
         let config = options.follower();
         let members = config.members;
@@ -83,12 +96,15 @@ impl Driver {
             None => Follower::new(config),
         };
         let (io, inputs) = Io::new(options.endpoints, options.client, options.timing.page);
-        let mut status = JoinSet::new();
+        let (mut status, mut rollbacks) = (JoinSet::new(), None);
         if let Some(link) = &link {
             let (prefix, replica) = (&options.prefix, &options.replica);
-            let key = StatusKey::new(prefix, replica, applied, link.clone(), io.client());
-            status.spawn(key.run());
+            let host = options.advertise.as_deref();
+            let key = StatusKey::new(prefix, replica, host, applied, link.clone(), io.client());
+            rollbacks = RollbackKeys::new(prefix, replica, link, key.lease_id());
+            status.spawn(key.run(closing.clone()));
         }
+        let unknown_fields = link.clone().map(UnknownFields::start);
         let clock = Clock::start();
         Self {
             follower: Some(Box::new(follower)),
@@ -107,12 +123,26 @@ impl Driver {
             wrong: HashSet::new(),
             members,
             unpolled: 0,
-            _status: status,
+            status,
+            rollbacks,
+            shedding: Shedding::default(),
+            unknown_fields,
+            closing: closing.clone(),
         }
     }
 
-    /// Follows the store until the server drops it.
+    /// Follows the store until the server drops it or shuts down.
     pub(super) async fn run(mut self) {
+        let closing = self.closing.clone();
+        tokio::select! {
+            () = self.follow() => {}
+            () = closing.cancelled() => {}
+        }
+        // The connection stays open until the status key is deleted.
+        while closing.is_cancelled() && self.status.join_next().await.is_some() {}
+    }
+
+    async fn follow(&mut self) {
         let mut permit = None;
         loop {
             let Some(timeout) = self.turn() else { return };
@@ -125,7 +155,19 @@ impl Driver {
                 continue;
             }
             let updates = self.updates.clone();
+            let link = self.link.clone().filter(|_| self.rollbacks.is_some());
+            let nacked = async {
+                match &link {
+                    Some(link) => RollbackKeys::nacked(link).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
+                () = nacked => {
+                    if let Some(rollbacks) = &mut self.rollbacks {
+                        rollbacks.note_nack();
+                    }
+                }
                 input = self.inputs.recv() => {
                     if let Some(input) = input {
                         self.handle(input);
@@ -164,7 +206,31 @@ impl Driver {
                 link.report_replicas(replicas);
             }
         }
-        Some(self.clock.deadline(follower.poll_timeout()))
+        let mut timeout = follower.poll_timeout();
+        if let Some(rollbacks) = &mut self.rollbacks {
+            rollbacks.handle(now, follower);
+            while let Some(write) = rollbacks.next_write() {
+                self.io.write(write.request);
+            }
+            timeout = timeout.into_iter().chain(rollbacks.timeout()).min();
+        }
+        if let Some(link) = &self.link {
+            let (own, others) = (link.member().streams(), follower.streams_of_others());
+            let is_following = follower.is_connected();
+            if let Some(shed) = self.shedding.handle(now, own, others, is_following) {
+                debug!(
+                    own,
+                    streams = shed.streams,
+                    "clients asked to reconnect to other replicas"
+                );
+                link.member().shed(shed);
+            }
+            timeout = timeout
+                .into_iter()
+                .chain(self.shedding.poll_timeout())
+                .min();
+        }
+        Some(self.clock.deadline(timeout))
     }
 
     fn handle(&mut self, input: Input) {
@@ -227,6 +293,7 @@ impl Driver {
                 }
                 FollowerEvent::Update(change) => {
                     Report::updated(&change, took);
+                    self.note_fields(&change);
                     let heads = Some(change.heads.clone());
                     let news = self.news(&change.heads);
                     let mut update = update::of(*change, &self.findings, news);
@@ -261,6 +328,17 @@ impl Driver {
             }
         }
         news
+    }
+
+    /// Lets the changed resources be searched for unknown fields.
+    fn note_fields(&self, change: &FollowerUpdate) {
+        let (Some(follower), Some(unknown_fields)) = (&self.follower, &self.unknown_fields) else {
+            return;
+        };
+        unknown_fields.add(update::resources(change).map(|(place, resource)| {
+            let lane = follower.lane_of(&place);
+            (place, lane.zip(resource))
+        }));
     }
 
     /// Polls the machine, for an update of many resources on a thread for blocking work.

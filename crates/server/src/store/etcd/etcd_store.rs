@@ -2,7 +2,8 @@
 
 use std::future;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::driver::{Delivery, Driver};
 use super::options::EtcdStoreOptions;
@@ -27,7 +28,9 @@ pub struct EtcdStore {
 #[derive(Debug)]
 struct Running {
     updates: mpsc::Receiver<Delivery>,
-    driver: AbortHandle,
+    driver: JoinHandle<()>,
+    /// Cancelled when the server shuts down: the driver deletes the status key, and ends.
+    closing: CancellationToken,
     applied: watch::Sender<Applied>,
     /// Heads of the update that the server applies.
     applying: Option<Applied>,
@@ -69,11 +72,14 @@ impl Store for EtcdStore {
             let (sender, updates) = mpsc::channel(1);
             let applied = watch::Sender::new(Applied::new());
             let (link, unusable) = (self.link.take(), self.unusable.take());
-            let driver = Driver::new(*options, sender, link, unusable, applied.subscribe());
-            let driver = tokio::spawn(driver.run()).abort_handle();
+            let closing = CancellationToken::new();
+            let applied_heads = applied.subscribe();
+            let driver = Driver::new(*options, sender, link, unusable, applied_heads, &closing);
+            let driver = tokio::spawn(driver.run());
             self.running = Some(Running {
                 updates,
                 driver,
+                closing,
                 applied,
                 applying: None,
             });
@@ -90,6 +96,19 @@ impl Store for EtcdStore {
 
     fn link(&mut self, server: ServerLink) {
         self.link = Some(server);
+    }
+
+    /// Deletes the status key: other replicas and commands need not wait for the end of its lease.
+    async fn close(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.closing.cancel();
+            // It fails only by a bug, which the panic hook reports.
+            let _ = (&mut running.driver).await;
+        }
+    }
+
+    fn decides_rollbacks(&self) -> bool {
+        true
     }
 
     /// Replicas share it: a client that comes from another one has the same state.

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use oxds_core::etcd::follower::{ConnectionId, FollowerTransmit, RequestId, StreamId};
 use oxds_types::etcd::{
-    RangeRequest, RangeResponse, WatchCreateRequest, WatchProgressRequest, WatchRequestUnion,
-    WatchResponse,
+    RangeRequest, RangeResponse, TxnRequest, WatchCreateRequest, WatchProgressRequest,
+    WatchRequestUnion, WatchResponse,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tracing::debug;
 
 use super::client::{ClientOptions, Endpoints, EtcdClient, EtcdError, Members};
 use super::options::random;
@@ -143,6 +144,18 @@ impl Io {
         };
         let client = client.with_timeout(self.read_limit);
         self.spawn(async move { Input::Range(id, client.range(request).await) });
+    }
+
+    /// Writes a key. The outcome is seen by the watch.
+    pub(super) fn write(&mut self, request: TxnRequest) {
+        let Some(client) = self.client.borrow().clone() else {
+            return;
+        };
+        self.tasks.spawn(async move {
+            if let Err(error) = client.txn(request).await {
+                debug!(%error, "rollback key not written");
+            }
+        });
     }
 
     fn spawn(&mut self, input: impl Future<Output = Input> + Send + 'static) {

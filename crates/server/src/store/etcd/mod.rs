@@ -16,7 +16,9 @@
 //! | `options` | what is followed, and where |
 //! | `etcd_store` | the store |
 //! | `driver`, `io` | the loop around the machine; connections, reads and watches |
+//! | `unknown_fields` | warnings about resources of a newer API |
 //! | `update`, `report` | events of the machine as updates, log lines and status |
+//! | `rollback_keys` | rollbacks of all replicas together |
 //! | `status_key` | what other replicas and commands read of this one |
 
 pub mod client;
@@ -27,7 +29,9 @@ mod failure;
 mod io;
 mod options;
 mod report;
+mod rollback_keys;
 mod status_key;
+mod unknown_fields;
 mod update;
 pub mod writer;
 

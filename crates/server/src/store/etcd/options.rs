@@ -20,6 +20,8 @@ pub struct EtcdStoreOptions {
     pub prefix: Prefix,
     /// Id of this replica: another one for each process.
     pub replica: Segment,
+    /// Host at which other machines reach this replica, for its status key. Default: the addresses that the server listens on.
+    pub advertise: Option<String>,
     /// Follow a store that went back to an earlier publish, instead of holding the served state (G-27). Default: false.
     pub accept_restored: bool,
     /// State that an earlier process of this prefix kept ([`State::last_good`](crate::State::last_good)).
@@ -42,6 +44,7 @@ impl EtcdStoreOptions {
             client,
             prefix,
             replica,
+            advertise: None,
             accept_restored: false,
             last_good: None,
             timing: FollowerTiming::default(),

@@ -91,6 +91,16 @@ impl Report {
 
     /// Logs a change of the served state.
     pub(super) fn updated(update: &FollowerUpdate, took: Duration) {
+        if update.publishes == 0 {
+            let resources = update.changes.upserts.len() + update.changes.removals.len();
+            info!(
+                resources,
+                groups = update.groups.len(),
+                ?took,
+                "rollback of all replicas applied or ended"
+            );
+            return;
+        }
         for (lane, head) in &update.heads {
             let (seq, publish, by) = (head.seq, head.publish, &head.by);
             let (publishes, revision) = (update.publishes, update.revision);

@@ -1,8 +1,8 @@
 //! The status key of this replica: `x/<id>`, under a lease.
 //!
 //! ```text
-//!  client of the driver ──▶ lease (10 s) ──▶ put on change, at most every 500 ms ──┐
-//!                             ▲    └── renewed every 3 s ◀─────────────────────────┘
+//!  client of the driver ──▶ lease (10 s) ──▶ put when `StatusPace` says so ──┐
+//!                             ▲    └── renewed every 3 s ◀───────────────────┘──▶ shutdown: the lease is revoked
 //!                             └── 2 s after an error, or with another client: the same lease, or a new one
 //! ```
 //!
@@ -11,15 +11,19 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use oxds_core::etcd::{Head, Key, Prefix, ReplicaStatus, Segment, ServedPublish};
-use oxds_types::etcd::{LeaseGrantRequest, PutRequest};
+use oxds_core::etcd::{Head, Key, Prefix, ReplicaStatus, Segment, ServedPublish, StatusPace};
+use oxds_types::etcd::{LeaseGrantRequest, LeaseRevokeRequest, PutRequest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
 
 use super::client::{EtcdClient, EtcdError, LeaseKeeper, Reason};
+use super::clock::Clock;
 use crate::store::finding::Finding;
 use crate::store::link::ServerLink;
 
@@ -27,8 +31,8 @@ use crate::store::link::ServerLink;
 const LEASE: i64 = 10;
 /// Interval of renewals: two may be lost.
 const RENEW: Duration = Duration::from_secs(3);
-/// Least time between two writes (GB-7).
-const PAUSE: Duration = Duration::from_millis(500);
+/// Least time between two looks at the clients.
+const LOOK: Duration = Duration::from_millis(500);
 /// Time after an error.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -43,13 +47,17 @@ pub(super) struct StatusKey {
     applied: watch::Receiver<Applied>,
     link: ServerLink,
     client: watch::Receiver<Option<EtcdClient>>,
-    lease: Option<i64>,
+    /// The lease, which the NACK reports of this replica have, too.
+    lease: watch::Sender<Option<i64>>,
+    clock: Clock,
+    pace: StatusPace,
 }
 
 impl StatusKey {
     pub(super) fn new(
         prefix: &Prefix,
         replica: &Segment,
+        host: Option<&str>,
         applied: watch::Receiver<Applied>,
         link: ServerLink,
         client: watch::Receiver<Option<EtcdClient>>,
@@ -61,8 +69,11 @@ impl StatusKey {
             id: replica.to_string(),
             build: env!("CARGO_PKG_VERSION").to_owned(),
             started: u64::try_from(started).unwrap_or(u64::MAX),
-            grpc: grpc.to_string(),
-            http: http.map_or_else(String::new, |http| http.to_string()),
+            grpc: advertised(grpc, host),
+            http: http.map_or_else(String::new, |http| {
+                // Only this machine reaches a loopback address, by whatever name.
+                advertised(http, host.filter(|_| !http.ip().is_loopback()))
+            }),
             ..ReplicaStatus::default()
         };
         Self {
@@ -71,12 +82,27 @@ impl StatusKey {
             applied,
             link,
             client,
-            lease: None,
+            lease: watch::Sender::new(None),
+            clock: Clock::start(),
+            pace: StatusPace::default(),
+        }
+    }
+
+    /// Returns the lease, while there is one.
+    pub(super) fn lease_id(&self) -> watch::Receiver<Option<i64>> {
+        self.lease.subscribe()
+    }
+
+    /// Writes the key until the driver ends, or until the server shuts down; then the key is deleted.
+    pub(super) async fn run(mut self, closing: CancellationToken) {
+        tokio::select! {
+            () = self.maintain() => {}
+            () = closing.cancelled() => self.delete().await,
         }
     }
 
     /// Writes the key until the driver ends.
-    pub(super) async fn run(mut self) {
+    async fn maintain(&mut self) {
         let mut clients = self.client.clone();
         loop {
             let client = clients.borrow_and_update().clone();
@@ -100,31 +126,45 @@ impl StatusKey {
         }
     }
 
+    /// Ends the lease, and all keys under it with it.
+    async fn delete(&self) {
+        let client = self.client.borrow().clone();
+        let lease = *self.lease.borrow();
+        if let Some((client, id)) = client.zip(lease)
+            && let Err(error) = client.lease_revoke(LeaseRevokeRequest { id }).await
+        {
+            debug!(%error, "status key not deleted, its lease ends by itself");
+        }
+    }
+
     /// Keeps the lease and writes the key; returns only with an error. Without a client it waits.
     async fn keep(&mut self, client: Option<EtcdClient>) -> Result<Infallible, EtcdError> {
         let Some(client) = client else {
             return std::future::pending().await;
         };
+        self.pace.forget();
         let mut keeper = self.lease(&client).await?;
-        let (mut written, mut renew_at) = (None, Instant::now() + RENEW);
+        let mut renew_at = Instant::now() + RENEW;
         loop {
             // Before the status is read: a change in the meantime must count.
             let changes = self.link.changes();
             let status = self.current().await;
-            if written.as_ref() != Some(&status) {
+            let mut due = self.pace.due(&status);
+            if due.is_some_and(|due| due <= self.clock.now()) {
                 let request = PutRequest {
                     key: self.key.clone(),
                     value: status.encode().into(),
-                    lease: self.lease.unwrap_or_default(),
+                    lease: self.lease.borrow().unwrap_or_default(),
                     ..PutRequest::default()
                 };
                 client.put(request).await?;
                 self.report(None);
-                written = Some(status);
+                self.pace.note_written(self.clock.now(), status);
+                due = None;
             }
             let (link, applied) = (&self.link, &mut self.applied);
             let next = async {
-                sleep(PAUSE).await;
+                sleep(LOOK).await;
                 tokio::select! {
                     () = link.changed_after(changes) => {}
                     // Only the shutdown closes it, which ends this task.
@@ -133,6 +173,7 @@ impl StatusKey {
             };
             tokio::select! {
                 () = next => {}
+                () = sleep_until(self.clock.deadline(due)) => {}
                 () = sleep_until(renew_at) => {}
             }
             if renew_at <= Instant::now() {
@@ -144,15 +185,18 @@ impl StatusKey {
 
     /// Renews the lease, or makes a new one.
     async fn lease(&mut self, client: &EtcdClient) -> Result<LeaseKeeper, EtcdError> {
-        if let Some(id) = self.lease {
+        let known = *self.lease.borrow();
+        if let Some(id) = known {
             match client.lease_keeper(id).await {
-                Err(error) if *error.reason() == Reason::LeaseNotFound => self.lease = None,
+                Err(error) if *error.reason() == Reason::LeaseNotFound => {
+                    self.lease.send_replace(None);
+                }
                 kept => return kept,
             }
         }
         let granted = client.lease_grant(LeaseGrantRequest { ttl: LEASE, id: 0 });
         let id = granted.await?.id;
-        self.lease = Some(id);
+        self.lease.send_replace(Some(id));
         client.lease_keeper(id).await
     }
 
@@ -197,6 +241,37 @@ impl StatusKey {
                 ..Finding::warning(format!("etcd:x/{}", self.status.id), message)
             }
         });
-        self.link.report_findings(finding.into_iter().collect());
+        let findings = finding.into_iter().collect();
+        self.link.report_findings("status key", findings);
+    }
+}
+
+/// Returns an address as others can reach it: with the host that the operator set, if any.
+fn advertised(address: SocketAddr, host: Option<&str>) -> String {
+    match host {
+        // A literal IPv6 address needs brackets before a port.
+        Some(host) if host.contains(':') && !host.starts_with('[') => {
+            format!("[{host}]:{}", address.port())
+        }
+        Some(host) => format!("{host}:{}", address.port()),
+        None => address.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g37_advertised_host_replaces_the_address() {
+        let address = SocketAddr::from(([0, 0, 0, 0], 18000));
+        for (host, expected) in [
+            (None, "0.0.0.0:18000"),
+            (Some("replica-1"), "replica-1:18000"),
+            (Some("2001:db8::1"), "[2001:db8::1]:18000"),
+            (Some("[::1]"), "[::1]:18000"),
+        ] {
+            assert_eq!(advertised(address, host), expected);
+        }
     }
 }

@@ -1,10 +1,14 @@
 //! Events of the follower as updates of the server.
 
+use std::sync::Arc;
+
 use oxds_core::etcd::follower::{
     FindingKind, FollowerFinding, FollowerUpdate, SavedState, encode_heads,
 };
 use oxds_core::etcd::{Entry, FormatError, Head, Key, Place, Segment};
 use oxds_core::rollout::RolloutPublish;
+use oxds_core::snapshot::Resource;
+use oxds_types::ResourceType;
 
 use crate::state::LastGood;
 use crate::store::finding::{Finding, FindingCounts};
@@ -52,6 +56,33 @@ impl Findings {
             ..Update::default()
         }
     }
+}
+
+/// Returns the places that change, with their resources; `None` for those that are removed.
+pub(super) fn resources(
+    change: &FollowerUpdate,
+) -> impl Iterator<Item = (Place, Option<Arc<Resource>>)> {
+    let of_groups = change.groups.iter().filter_map(|group| {
+        let name = Segment::group(&group.name).ok()?;
+        Some((Some(name), &group.changes))
+    });
+    let scopes = std::iter::once((None, &change.changes)).chain(of_groups);
+    scopes.flat_map(|(group, changes)| {
+        let place = move |resource_type: &ResourceType, name: &Arc<str>| Place {
+            group: group.clone(),
+            resource_type: resource_type.clone(),
+            name: Arc::clone(name),
+        };
+        let removals = changes.removals.iter();
+        let removals: Vec<_> = removals.map(|(of, name)| (place(of, name), None)).collect();
+        // A resource in both is there afterwards (S-69), so it comes last.
+        let upserts = changes.upserts.iter();
+        let upserts = upserts.map(move |new| {
+            let place = place(new.resource_type(), new.name());
+            (place, Some(Arc::clone(new)))
+        });
+        removals.into_iter().chain(upserts)
+    })
 }
 
 /// Returns a publish as the history shows it.

@@ -189,3 +189,48 @@ async fn g14_keys_changed_by_hand_are_findings() {
         .shows("no finding", |store| store["findings"][0].is_null())
         .await;
 }
+
+/// given a resource with a field that this build does not know, and one of a type of the user's own / when they are published / then they are
+/// served with the bytes and versions as written, and a warning names the key of the first. It ends with the field.
+#[tokio::test]
+async fn g2_unknown_fields_are_served_and_reported() {
+    let (etcd, _) = etcd().await;
+    // Field 5000 as a number.
+    let newer = crate::cluster("a", &[0xc0, 0xb8, 0x02, 0x01]);
+    let own = oxds_types::ResourceType::from_type_url("type.googleapis.com/acme.Quota");
+    let (own, _) = own.unwrap();
+    let quota = oxds_server::Resource::new(own.clone(), "q", &[0x08, 0x07]);
+    let (version, written) = (
+        newer.version().to_string(),
+        (quota.value(), quota.version()),
+    );
+    let published = [newer, quota];
+    let writer = Writer::of_lane("main");
+    writer.publish_resources(&etcd, published).await.unwrap();
+    let replica = Replica::start(&[&etcd]).await;
+    replica.serves(1).await;
+    let snapshot = replica.server.cache.snapshot();
+    let served = snapshot.get(&own, "q").unwrap();
+    assert_eq!((served.value(), served.version()), written);
+    assert_eq!(replica.clusters()["a"], version);
+    let is_warned = |store: &serde_json::Value| store["findings"][0].is_object();
+    let store = replica.shows("a warning", is_warned).await;
+    let finding = &store["findings"][0];
+    assert_eq!(
+        (&finding["severity"], &finding["rule"], &finding["file"]),
+        (
+            &"warning".into(),
+            &"unknown-field".into(),
+            &"etcd:l/main/r/envoy.config.cluster.v3.Cluster/a".into()
+        )
+    );
+    let message = finding["message"].as_str().unwrap();
+    assert!(
+        message.contains("field 5000 of envoy.config.cluster.v3.Cluster"),
+        "{message}"
+    );
+    assert_eq!(store["findings"].as_array().unwrap().len(), 1);
+
+    publish(&etcd, &[("a", "1")]).await;
+    replica.shows("no warning", |store| !is_warned(store)).await;
+}

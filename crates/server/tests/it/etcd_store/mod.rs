@@ -4,6 +4,8 @@ mod faults;
 mod following;
 mod loss;
 mod publishing;
+mod rollback;
+mod spreading;
 mod start;
 mod status_key;
 
@@ -17,7 +19,7 @@ use http::StatusCode;
 use oxds_core::etcd::ReplicaStatus;
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::{EtcdStore, EtcdStoreOptions, Prefix, Segment, Unusable};
-use oxds_server::{ResourceType, Server, State};
+use oxds_server::{Builder, OnNack, ResourceType, Server, State};
 use oxds_testkit::etcd::ScriptedEtcd;
 use oxds_types::discovery::DeltaDiscoveryResponse;
 use serde_json::Value;
@@ -56,6 +58,24 @@ impl Replica {
         Self::of(options(members), None).await
     }
 
+    /// Starts a replica that rolls back, with the others, what more than this number of nodes NACK.
+    async fn rolling_back(members: &[&ScriptedEtcd], threshold: usize) -> Self {
+        let options = options(members);
+        let builder = Server::builder().on_nack(OnNack::Rollback { threshold });
+        Self::build(builder, options).await
+    }
+
+    async fn build(builder: Builder, options: EtcdStoreOptions) -> Self {
+        let id = options.replica.to_string();
+        let (store, unusable) = EtcdStore::new(options);
+        let server = Running::start(builder.store(store)).await;
+        Self {
+            server,
+            unusable,
+            id,
+        }
+    }
+
     /// Starts a replica that keeps its state in a folder.
     async fn with_state(members: &[&ScriptedEtcd], folder: &Path) -> Self {
         Self::of(options(members), Some(folder)).await
@@ -68,14 +88,7 @@ impl Replica {
             options.last_good = state.last_good();
             builder = builder.state(state);
         }
-        let id = options.replica.to_string();
-        let (store, unusable) = EtcdStore::new(options);
-        let server = Running::start(builder.store(store)).await;
-        Self {
-            server,
-            unusable,
-            id,
-        }
+        Self::build(builder, options).await
     }
 
     /// Stops in order, so that the state is saved.

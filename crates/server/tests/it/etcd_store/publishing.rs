@@ -10,8 +10,8 @@ use oxds_core::etcd::publisher::{
 };
 use oxds_core::etcd::{Entry, Place, PublishId, Segment, Stored};
 use oxds_core::time::Instant;
+use oxds_server::Resource;
 use oxds_server::store::etcd::client::{EtcdClient, EtcdError};
-use oxds_server::{Resource, ResourceType};
 use oxds_testkit::etcd::ScriptedEtcd;
 
 use super::prefix;
@@ -42,9 +42,21 @@ impl Writer {
         etcd: &ScriptedEtcd,
         clusters: Clusters<'_>,
     ) -> Result<u64, PublishError> {
-        let entries = clusters.iter().map(|(name, content)| {
-            let place = Place::of_all(ResourceType::CLUSTER, *name);
-            let stored = Stored::of_resource(&resource(name, content), None);
+        let clusters = clusters.iter();
+        let clusters = clusters.map(|(name, content)| resource(name, content));
+        self.publish_resources(etcd, clusters).await
+    }
+
+    /// Publishes these resources, and returns the seq.
+    pub(super) async fn publish_resources(
+        self,
+        etcd: &ScriptedEtcd,
+        resources: impl IntoIterator<Item = Resource>,
+    ) -> Result<u64, PublishError> {
+        let entries = resources.into_iter().map(|resource| {
+            let of = resource.resource_type().clone();
+            let place = Place::of_all(of, Arc::clone(resource.name()));
+            let stored = Stored::of_resource(&resource, None);
             (Entry::Resource(place), Arc::new(stored))
         });
         let wanted: BTreeMap<_, _> = entries.collect();

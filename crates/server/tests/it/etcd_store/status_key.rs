@@ -7,6 +7,7 @@ use super::publishing::Writer;
 use super::{Client, Replica, etcd, publish, served};
 use crate::admin;
 use crate::client::ack_delta;
+use crate::{admin, until};
 
 /// given a replica with a client / when the client has answered a publish / then the status key has the publish as served, and as settled;
 /// before, it has it only as served. The key is leased, and there again after its lease has ended.
@@ -62,6 +63,44 @@ async fn g37_idle_replica_writes_nothing() {
         .await
         .unwrap();
     assert_eq!(etcd.calls("Put"), puts);
+}
+
+/// given a replica / when it is stopped in order / then its status key is deleted before the process ends, and not by the end of its lease.
+#[tokio::test]
+async fn g37_stopped_replica_deletes_its_status_key() {
+    let (etcd, _) = etcd().await;
+    publish(&etcd, &[("a", "1")]).await;
+    let replica = Replica::start(&[&etcd]).await;
+    replica.reports(&etcd, "publish 1", served(1)).await;
+    let key = replica.key();
+    replica.stop().await;
+    assert!(etcd.get(key.as_bytes()).is_none());
+    assert_eq!(etcd.calls("LeaseRevoke"), 1);
+}
+
+/// given a client that leaves / then the status has its node as away, until it connects again.
+#[tokio::test]
+async fn g37_node_that_has_left_is_away_until_it_is_back() {
+    let (etcd, _) = etcd().await;
+    publish(&etcd, &[("a", "1")]).await;
+    let replica = Replica::start(&[&etcd]).await;
+    let away = async |what: &str, expected: usize| {
+        until(what, async || {
+            let away = admin::json(replica.server.http).await["away"].take();
+            (away.as_array().unwrap().len() == expected).then_some(away)
+        })
+        .await
+    };
+    let mut client = Client::connect(&replica).await;
+    client.gets(&["a"], &[]).await;
+    away("connected", 0).await;
+    drop(client);
+    let listed = away("away", 1).await;
+    assert_eq!(listed[0]["id"], "test-1");
+    assert!(listed[0]["seconds_ago"].as_f64().unwrap() < 60.0);
+    let mut client = Client::connect(&replica).await;
+    client.gets(&["a"], &[]).await;
+    away("back", 0).await;
 }
 
 /// given an etcd whose space is used up / when a replica starts / then it serves, and a finding names its missing status key; when there is

@@ -9,7 +9,7 @@ use super::rig::{State, prefix};
 use crate::etcd::model::Etcd;
 
 /// Returns head and state of a lane at a revision, the stage that the head names applied. Checks that the head vouches for it.
-pub(super) fn served(etcd: &Etcd, lane: &Segment, revision: i64) -> Option<(Head, State)> {
+pub(in crate::etcd) fn served(etcd: &Etcd, lane: &Segment, revision: i64) -> Option<(Head, State)> {
     let (head, state) = read(etcd, lane, revision);
     let head = head?;
     let mut digest = Digest::default();

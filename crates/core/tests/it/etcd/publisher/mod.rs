@@ -4,7 +4,7 @@ mod atomic;
 mod concurrent;
 mod content;
 mod foreign;
-mod history;
+pub(super) mod history;
 mod killed;
 mod pages;
 mod random;

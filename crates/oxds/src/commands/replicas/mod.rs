@@ -1,6 +1,8 @@
 //! `oxds status --etcd` and `oxds wait --all --etcd`: all replicas of a configuration in etcd (G-37).
 
-use std::collections::BTreeMap;
+mod clients;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use oxds_core::etcd::Segment;
@@ -10,47 +12,67 @@ use oxds_server::store::etcd::writer::{Session, read_fleet};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
+use super::control_plane::ControlPlaneArgs;
 use super::etcd_args::EtcdTarget;
+use super::missing::MissingAnswer;
+use super::status::nodes::AwayNode;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::table::{Table, one_line};
+use clients::Clients;
 
 /// Pause between two reads. A replica writes its status at most every 500 ms, and a read costs etcd little.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Prints a line for each replica and lane.
-pub(super) fn status(target: EtcdTarget, view: View) -> Result<Exit, Failure> {
+/// Prints a line for each replica and lane, for each answer that is missing, and for each node that has left.
+pub(super) fn status(
+    target: EtcdTarget,
+    args: &ControlPlaneArgs,
+    view: View,
+) -> Result<Exit, Failure> {
     let mut session = Session::new(target.endpoints, target.client);
-    let read = read_fleet(&mut session, &target.prefix);
-    let fleet = runtime()?.block_on(read).map_err(Failure::negative)?;
-    let report = FleetReport::of(&fleet);
-    view.write(&report, || table(&fleet))?;
+    let (fleet, clients) = runtime()?.block_on(async {
+        let read = read_fleet(&mut session, &target.prefix).await;
+        let fleet = read.map_err(Failure::negative)?;
+        let clients = Clients::of(&fleet, args).await;
+        Ok::<_, Failure>((fleet, clients))
+    })?;
+    let report = FleetReport::of(&fleet, &clients);
+    view.write(&report, || table(&fleet, &clients))?;
     let is_behind = !fleet.unsettled().is_empty() || !fleet.unreadable.is_empty();
-    let has_nack = fleet.replicas.values().any(|status| status.nacked > 0);
     let is_held = fleet.replicas.values().any(|status| status.held);
-    Ok(match is_behind || has_nack || is_held {
+    Ok(match is_behind || has_nack(&fleet) || is_held {
         true => Exit::Negative,
         false => Exit::Success,
     })
 }
 
-/// Waits until there is a replica, and each live one has settled the heads of all lanes.
-pub(super) fn wait(target: EtcdTarget, timeout: Duration) -> Result<Exit, Failure> {
+/// Waits until there is a replica, and each live one has settled what was published at the first read. A NACK is an answer, and the
+/// command then fails.
+pub(super) fn wait(
+    target: EtcdTarget,
+    args: &ControlPlaneArgs,
+    timeout: Duration,
+) -> Result<Exit, Failure> {
     runtime()?.block_on(async {
         let end = Instant::now() + timeout;
         let mut session = Session::new(target.endpoints, target.client);
+        let mut first = None;
         loop {
             let timed_out = Instant::now() >= end;
             match read_fleet(&mut session, &target.prefix).await {
-                Ok(fleet) => {
+                Ok(mut fleet) => {
+                    if !fleet.heads.is_empty() {
+                        let first = first.get_or_insert_with(|| fleet.heads.clone());
+                        fleet.wait_for(first);
+                    }
                     let missing = missing(&fleet);
-                    if missing.is_empty() {
+                    if missing.is_empty() && !has_nack(&fleet) {
                         return Ok(Exit::Success);
                     }
-                    if timed_out {
-                        let mut output = Output::new();
-                        missing.iter().try_for_each(|line| output.line(line))?;
+                    if missing.is_empty() || timed_out {
+                        print_missing(&fleet, missing, args).await?;
                         return Ok(Exit::Negative);
                     }
                 }
@@ -62,6 +84,31 @@ pub(super) fn wait(target: EtcdTarget, timeout: Duration) -> Result<Exit, Failur
             sleep(POLL_INTERVAL.min(end.saturating_duration_since(Instant::now()))).await;
         }
     })
+}
+
+fn has_nack(fleet: &Fleet) -> bool {
+    fleet.replicas.values().any(|status| status.nacked > 0)
+}
+
+/// Prints why the command does not succeed: lanes and replicas, then the answers that are missing, then nodes that have left.
+async fn print_missing(
+    fleet: &Fleet,
+    missing: Vec<String>,
+    args: &ControlPlaneArgs,
+) -> Result<(), Failure> {
+    let clients = Clients::of(fleet, args).await;
+    let unsettled: BTreeSet<_> = fleet.unsettled().iter().map(|one| one.replica).collect();
+    let concerned = fleet
+        .replicas
+        .iter()
+        .filter(|(replica, status)| status.nacked > 0 || unsettled.contains(replica));
+    let answers = concerned.flat_map(|(replica, _)| clients.lines(replica));
+    let lines = missing
+        .into_iter()
+        .chain(answers)
+        .chain(clients.away_lines());
+    let mut output = Output::new();
+    lines.into_iter().try_for_each(|line| output.line(&line))
 }
 
 /// Returns a line for each reason to wait.
@@ -103,18 +150,13 @@ fn line(fleet: &Fleet, unsettled: &Unsettled<'_>) -> String {
             status.streams, status.in_sync, status.nacked
         )
     });
-    let details = status.map(|status| &status.grpc);
-    let details = details.filter(|address| !address.is_empty());
-    let details = details.map_or_else(String::new, |address| {
-        format!("; see `oxds status --server {address}`")
-    });
     one_line(&format!(
-        "replica {replica}: lane {lane} is at {head}, and it {state}{clients}{details}"
+        "replica {replica}: lane {lane} is at {head}, and it {state}{clients}"
     ))
     .replace("and it its clients", "and its clients")
 }
 
-fn table(fleet: &Fleet) -> String {
+fn table(fleet: &Fleet, clients: &Clients) -> String {
     let mut lanes = String::new();
     for (lane, head) in &fleet.heads {
         let by = one_line(&head.by);
@@ -123,7 +165,7 @@ fn table(fleet: &Fleet) -> String {
     let mut table = Table::new([
         "REPLICA", "BUILD", "LANE", "SERVES", "SETTLED", "STREAMS", "IN SYNC", "NACKED", "STATE",
     ]);
-    for replica in &FleetReport::of(fleet).replicas {
+    for replica in &FleetReport::of(fleet, clients).replicas {
         for (lane, served) in &replica.lanes {
             let number = |number: Option<u64>| number.map_or_else(String::new, |n| n.to_string());
             table.row([
@@ -147,7 +189,13 @@ fn table(fleet: &Fleet) -> String {
     let unreadable = unreadable
         .map(|(key, reason)| one_line(&format!("etcd:{key}: {reason}")) + "\n")
         .collect::<String>();
-    lanes + &rows + &unreadable
+    let answers = fleet
+        .replicas
+        .keys()
+        .flat_map(|replica| clients.lines(replica));
+    let answers = answers.chain(clients.away_lines());
+    let answers: String = answers.map(|line| line + "\n").collect();
+    lanes + &rows + &answers + &unreadable
 }
 
 /// The report as JSON or YAML. Later versions may add fields, and do not rename any.
@@ -156,6 +204,8 @@ struct FleetReport {
     /// Seq of the head by lane.
     lanes: BTreeMap<String, u64>,
     replicas: Vec<ReplicaReport>,
+    /// Nodes that were connected within the last two minutes, and are connected to no replica.
+    away: Vec<AwayNode>,
 }
 
 #[derive(Debug, Serialize)]
@@ -168,6 +218,12 @@ struct ReplicaReport {
     in_sync: u64,
     nacked: u64,
     lanes: BTreeMap<String, LaneReport>,
+    /// Resources that clients have not accepted; null if the replica does not list them.
+    missing: Option<Vec<MissingAnswer>>,
+    /// Number of these that are not listed.
+    more_missing: usize,
+    /// Why the replica does not list its clients.
+    clients_error: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -179,7 +235,7 @@ struct LaneReport {
 }
 
 impl FleetReport {
-    fn of(fleet: &Fleet) -> Self {
+    fn of(fleet: &Fleet, clients: &Clients) -> Self {
         let replicas = fleet.replicas.iter();
         let heads = fleet.heads.iter();
         Self {
@@ -187,17 +243,26 @@ impl FleetReport {
                 .map(|(lane, head)| (lane.to_string(), head.seq))
                 .collect(),
             replicas: replicas
-                .map(|(replica, status)| ReplicaReport {
-                    id: replica.to_string(),
-                    build: status.build.clone(),
-                    grpc: status.grpc.clone(),
-                    http: status.http.clone(),
-                    streams: status.streams,
-                    in_sync: status.in_sync,
-                    nacked: status.nacked,
-                    lanes: lanes_of(fleet, replica),
+                .map(|(replica, status)| {
+                    let answers = clients.replicas.get(replica);
+                    let listed = answers.and_then(|answers| answers.as_ref().ok());
+                    let error = answers.and_then(|answers| answers.as_ref().err());
+                    ReplicaReport {
+                        id: replica.to_string(),
+                        build: status.build.clone(),
+                        grpc: status.grpc.clone(),
+                        http: status.http.clone(),
+                        streams: status.streams,
+                        in_sync: status.in_sync,
+                        nacked: status.nacked,
+                        lanes: lanes_of(fleet, replica),
+                        missing: listed.map(|answers| answers.missing.clone()),
+                        more_missing: listed.map_or(0, |answers| answers.more),
+                        clients_error: error.cloned(),
+                    }
                 })
                 .collect(),
+            away: clients.away.clone(),
         }
     }
 }

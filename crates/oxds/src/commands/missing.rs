@@ -1,0 +1,92 @@
+//! Answers that are missing: resources that clients have not accepted.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::clients::{ClientResource, ClientStatus, SyncState};
+#[cfg(feature = "etcd")]
+use super::control_plane::ControlPlane;
+use super::status::held::HeldUpdates;
+use crate::table::one_line;
+
+/// A resource that a client has not accepted yet.
+pub(super) struct Pending<'a> {
+    node: &'a str,
+    resource: &'a ClientResource,
+}
+
+/// A resource that a client has not accepted, with the reason if it is known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct MissingAnswer {
+    pub(super) node: String,
+    #[serde(rename = "kind")]
+    pub(super) resource_type: String,
+    pub(super) name: String,
+    pub(super) state: SyncState,
+    /// Error message of the NACK, or what the update waits for.
+    pub(super) reason: Option<String>,
+}
+
+impl fmt::Display for MissingAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (node, resource_type, name) = (&self.node, &self.resource_type, &self.name);
+        let reason = self.reason.as_ref();
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        let state = self.state.text();
+        let line = one_line(&format!("{node} {resource_type} {name} {state}{reason}"));
+        f.write_str(&line)
+    }
+}
+
+/// Returns what the clients of a control plane have not accepted: one resource, or all.
+#[cfg(feature = "etcd")]
+pub(super) async fn missing_answers(
+    control_plane: &ControlPlane,
+    name: Option<&str>,
+) -> Result<Vec<MissingAnswer>, tonic::Status> {
+    let clients = control_plane.client_status(true).await?.into_iter();
+    let clients: Vec<_> = clients.map(ClientStatus::from).collect();
+    let pending = pending_resources(&clients, name);
+    let held = match pending.is_empty() {
+        true => HeldUpdates::default(),
+        false => HeldUpdates::fetch(control_plane).await,
+    };
+    Ok(pending.iter().map(|one| one.answer(&held)).collect())
+}
+
+impl Pending<'_> {
+    /// Returns it with the reason: its NACK, or what an update waits for.
+    pub(super) fn answer(&self, held: &HeldUpdates) -> MissingAnswer {
+        let (node, resource_type) = (self.node, &self.resource.resource_type);
+        let nacked = self.resource.nacked.as_ref();
+        let nacked = nacked.map(|nacked| nacked.reason.clone());
+        MissingAnswer {
+            node: node.to_owned(),
+            resource_type: resource_type.clone(),
+            name: self.resource.name.clone(),
+            state: self.resource.state,
+            reason: nacked.or_else(|| held.reason(node, resource_type)),
+        }
+    }
+}
+
+/// Returns the clients' resources that are not accepted yet.
+pub(super) fn pending_resources<'a>(
+    clients: &'a [ClientStatus],
+    name: Option<&str>,
+) -> Vec<Pending<'a>> {
+    let all = clients.iter().flat_map(|client| {
+        let node = &*client.node;
+        let resources = client.resources.iter();
+        resources.map(move |resource| Pending { node, resource })
+    });
+    let is_pending = |pending: &Pending<'_>| match (pending.resource.state, name) {
+        (_, Some(name)) if pending.resource.name != name => false,
+        (SyncState::Synced, _) => false,
+        // Nothing is served under the name, so with --all this client has everything.
+        (SyncState::Missing, name) => name.is_some(),
+        _ => true,
+    };
+    all.filter(is_pending).collect()
+}
