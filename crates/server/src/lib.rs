@@ -100,7 +100,8 @@ pub use state::{LastGood, State, StateError, StateOptions};
 pub use store::dir::{self, DirStore};
 pub use store::{
     ClientCounts, Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState,
-    NoticeCounts, Origin, PlacedUse, Reporter, ServerLink, Severity, Store, Update, Wanted,
+    NoticeCounts, Origin, PlacedUse, Reporter, ServerLink, Severity, Store, StoreSpace, Update,
+    Wanted,
 };
 pub use tonic::{Code, Status};
 

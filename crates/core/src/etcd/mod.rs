@@ -25,6 +25,7 @@
 //! | [`rollback`] | rollbacks of all replicas together |
 //! | [`shedding`] | when a replica asks clients to reconnect, so that they spread |
 //! | [`status_pace`] | when a replica writes it |
+//! | [`space`] | how full the database of etcd is |
 //! | [`follower`] | a replica's half: the published state, whatever the store does |
 
 pub mod digest;
@@ -45,6 +46,7 @@ pub mod replica_status;
 pub mod rollback;
 pub mod shedding;
 pub mod status_pace;
+pub mod space;
 pub mod stored;
 
 pub use digest::Digest;
@@ -56,4 +58,5 @@ pub use keys::{Key, KeyRange};
 pub use names::{Prefix, PublishId, Segment};
 pub use replica_status::{ReplicaStatus, ServedPublish};
 pub use status_pace::StatusPace;
+pub use space::{Space, SpaceLevel};
 pub use stored::{Origin, Staged, Stored, StoredError};

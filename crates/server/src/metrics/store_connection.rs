@@ -39,6 +39,14 @@ pub(super) fn encode_all(
         let mut family = encoder.encode_descriptor("store_member", help, None, kind)?;
         gauge.encode(family.encode_family(&[("member", member.as_str())])?)?;
     }
+    if let Some(space) = connection.space {
+        let help = "Size of the database of the store, in bytes";
+        let size = ConstGauge::new(signed(space.size));
+        encode(encoder, "store_database_bytes", help, &size)?;
+        let help = "Size at which the store refuses writes, in bytes; 0 without a limit";
+        let quota = ConstGauge::new(signed(space.quota.unwrap_or_default()));
+        encode(encoder, "store_database_quota_bytes", help, &quota)?;
+    }
     lanes(encoder, &connection.lanes)
 }
 

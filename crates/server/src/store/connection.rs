@@ -23,6 +23,20 @@ pub struct Connection {
     pub failures: u64,
     /// Number of times that the whole source was read.
     pub reads: u64,
+    /// Size of the database of the source, once it is known.
+    pub space: Option<StoreSpace>,
+}
+
+/// Size of the database of a source, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoreSpace {
+    /// Size of the file, free pages included.
+    pub size: u64,
+    /// The part of it that is in use.
+    pub in_use: u64,
+    /// Greatest size of the file, at which the source refuses writes; `None` if there is no limit.
+    pub quota: Option<u64>,
 }
 
 /// The state of one part of a source.

@@ -102,7 +102,7 @@ impl ServerLink {
         (self.0.clients)()
     }
 
-    /// Replaces the findings about the store's own work, beside those of its updates.
+    /// Replaces the findings of one part of the store's own work, beside those of its updates.
     #[cfg(feature = "etcd")]
     pub(crate) fn report_findings(&self, part: &'static str, findings: Vec<Finding>) {
         let Server { health, cache, .. } = &*self.0;

@@ -31,7 +31,7 @@ mod update;
 mod uses;
 
 pub(crate) use connection::ReplicaState;
-pub use connection::{Connection, LaneState};
+pub use connection::{Connection, LaneState, StoreSpace};
 pub use demand::{Demand, Wanted};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::store::{Connection, LaneState, ReplicaState};
+use crate::store::{Connection, LaneState, ReplicaState, StoreSpace};
 
 /// Connection of a store that has one.
 #[derive(Serialize)]
@@ -16,6 +16,7 @@ pub(in crate::admin) struct ConnectionStatus {
     ready: bool,
     failures: u64,
     reads: u64,
+    space: Option<SpaceStatus>,
     lanes: Vec<LaneStatus>,
     pub(in crate::admin) replicas: Vec<ReplicaStatus>,
 }
@@ -45,6 +46,14 @@ pub(in crate::admin) struct ReplicaLane {
     pub(in crate::admin) lag: u64,
 }
 
+/// Size of the database of etcd.
+#[derive(Serialize)]
+struct SpaceStatus {
+    size: u64,
+    in_use: u64,
+    quota: Option<u64>,
+}
+
 /// One lane of a configuration in etcd.
 #[derive(Serialize)]
 struct LaneStatus {
@@ -69,6 +78,7 @@ impl ConnectionStatus {
             ready: connection.not_ready.is_none(),
             failures: connection.failures,
             reads: connection.reads,
+            space: connection.space.map(SpaceStatus::from),
             lanes: connection.lanes.iter().map(LaneStatus::from).collect(),
             replicas: replicas.iter().map(of_replica).collect(),
         }
@@ -100,6 +110,16 @@ impl ReplicaStatus {
             nacked: replica.nacked,
             held: replica.is_held,
             since_seconds: replica.since.elapsed().as_secs_f64(),
+        }
+    }
+}
+
+impl From<StoreSpace> for SpaceStatus {
+    fn from(space: StoreSpace) -> Self {
+        Self {
+            size: space.size,
+            in_use: space.in_use,
+            quota: space.quota,
         }
     }
 }

@@ -20,6 +20,7 @@ use super::io::{Input, Io};
 use super::options::EtcdStoreOptions;
 use super::report::Report;
 use super::rollback_keys::RollbackKeys;
+use super::space_check::SpaceCheck;
 use super::status_key::{Applied, StatusKey};
 use super::unknown_fields::UnknownFields;
 use super::update::{self, Findings};
@@ -72,6 +73,8 @@ pub(super) struct Driver {
     unknown_fields: Option<UnknownFields>,
     /// Cancelled when the server shuts down.
     closing: CancellationToken,
+    /// Check of the space of etcd. It ends with the driver.
+    _space: JoinSet<()>,
 }
 
 impl Driver {
@@ -96,16 +99,26 @@ impl Driver {
             None => Follower::new(config),
         };
         let (io, inputs) = Io::new(options.endpoints, options.client, options.timing.page);
+        let clock = Clock::start();
+        let space = watch::Sender::new(None);
+        let report = Report::new(clock, options.replica.clone(), space.subscribe());
         let (mut status, mut rollbacks) = (JoinSet::new(), None);
+        let mut spaces = JoinSet::new();
         if let Some(link) = &link {
             let (prefix, replica) = (&options.prefix, &options.replica);
             let host = options.advertise.as_deref();
             let key = StatusKey::new(prefix, replica, host, applied, link.clone(), io.client());
             rollbacks = RollbackKeys::new(prefix, replica, link, key.lease_id());
             status.spawn(key.run(closing.clone()));
+            let check = SpaceCheck {
+                client: io.client(),
+                interval: options.space_interval,
+                space,
+                link: link.clone(),
+            };
+            spaces.spawn(check.run());
         }
         let unknown_fields = link.clone().map(UnknownFields::start);
-        let clock = Clock::start();
         Self {
             follower: Some(Box::new(follower)),
             io,
@@ -114,7 +127,7 @@ impl Driver {
             updates,
             link,
             unusable,
-            report: Report::new(clock, options.replica),
+            report,
             findings: Findings::default(),
             delivered: BTreeMap::new(),
             has_delivered: false,
@@ -128,6 +141,7 @@ impl Driver {
             shedding: Shedding::default(),
             unknown_fields,
             closing: closing.clone(),
+            _space: spaces,
         }
     }
 

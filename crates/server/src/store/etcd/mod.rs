@@ -19,6 +19,7 @@
 //! | `unknown_fields` | warnings about resources of a newer API |
 //! | `update`, `report` | events of the machine as updates, log lines and status |
 //! | `rollback_keys` | rollbacks of all replicas together |
+//! | `space_check` | how full the database is |
 //! | `status_key` | what other replicas and commands read of this one |
 
 pub mod client;
@@ -30,6 +31,7 @@ mod io;
 mod options;
 mod report;
 mod rollback_keys;
+mod space_check;
 mod status_key;
 mod unknown_fields;
 mod update;

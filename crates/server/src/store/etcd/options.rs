@@ -2,6 +2,7 @@
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use oxds_core::etcd::follower::{FollowerConfig, FollowerTiming};
 use oxds_core::etcd::{Prefix, Segment};
@@ -26,6 +27,8 @@ pub struct EtcdStoreOptions {
     pub accept_restored: bool,
     /// State that an earlier process of this prefix kept ([`State::last_good`](crate::State::last_good)).
     pub last_good: Option<Arc<LastGood>>,
+    /// Interval at which the size of the database is read (G-26). Default: 1 minute.
+    pub space_interval: Duration,
     /// Intervals and deadlines.
     pub timing: FollowerTiming,
 }
@@ -47,6 +50,7 @@ impl EtcdStoreOptions {
             advertise: None,
             accept_restored: false,
             last_good: None,
+            space_interval: Duration::from_secs(60),
             timing: FollowerTiming::default(),
         }
     }

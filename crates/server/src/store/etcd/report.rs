@@ -6,12 +6,13 @@ use std::time::{Duration, Instant as StdInstant, SystemTime};
 use oxds_core::etcd::follower::{
     Failure, FailureKind, Follower, FollowerUpdate, LaneStatus, Notice, ReadReason,
 };
-use oxds_core::etcd::{ReplicaStatus, Segment};
+use oxds_core::etcd::{ReplicaStatus, Segment, Space};
 use oxds_core::time::Instant;
+use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use super::clock::Clock;
-use crate::store::connection::{Connection, LaneState, ReplicaState};
+use crate::store::connection::{Connection, LaneState, ReplicaState, StoreSpace};
 
 /// Reporter of one follower.
 #[derive(Debug)]
@@ -30,10 +31,16 @@ pub(super) struct Report {
     replicas_version: u64,
     /// These statuses, and since when each has been so.
     replicas: BTreeMap<Segment, (ReplicaStatus, StdInstant)>,
+    /// Size of the database, once it is known.
+    space: watch::Receiver<Option<Space>>,
 }
 
 impl Report {
-    pub(super) fn new(clock: Clock, replica: Segment) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        replica: Segment,
+        space: watch::Receiver<Option<Space>>,
+    ) -> Self {
         Self {
             clock,
             logged: None,
@@ -44,6 +51,7 @@ impl Report {
             replica,
             replicas_version: 0,
             replicas: BTreeMap::new(),
+            space,
         }
     }
 
@@ -137,6 +145,11 @@ impl Report {
             }),
             failures: self.failures,
             reads: self.reads,
+            space: self.space.borrow().map(|space| StoreSpace {
+                size: space.size,
+                in_use: space.in_use,
+                quota: space.quota,
+            }),
         }
     }
 

@@ -33,7 +33,7 @@ fn prefix() -> Prefix {
     Prefix::new("/oxds/default").unwrap()
 }
 
-/// Options of a replica of these members, which looks for lost events often.
+/// Options of a replica of these members, which looks for lost events and at the size of the database often.
 fn options(members: &[&ScriptedEtcd]) -> EtcdStoreOptions {
     let urls: Vec<String> = members.iter().map(|member| member.url()).collect();
     let endpoints: Endpoints = urls.join(",").parse().unwrap();
@@ -43,6 +43,7 @@ fn options(members: &[&ScriptedEtcd]) -> EtcdStoreOptions {
     let replica = Segment::replica(&replica).unwrap();
     let mut options = EtcdStoreOptions::new(endpoints, client, prefix(), replica);
     options.timing.probe = Duration::from_millis(100);
+    options.space_interval = Duration::from_millis(100);
     options
 }
 

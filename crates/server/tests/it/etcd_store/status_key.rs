@@ -113,17 +113,19 @@ async fn g26_full_etcd_is_served_without_a_status_key() {
     let replica = Replica::start(&[&etcd]).await;
     replica.serves(1).await;
     let store = replica
-        .shows("a finding", |store| store["findings"][0].is_object())
+        .shows("two findings", |store| store["findings"][1].is_object())
         .await;
-    let finding = &store["findings"][0];
-    assert_eq!(
-        (&finding["severity"], &finding["file"]),
-        (&"warning".into(), &format!("etcd:x/{}", replica.id).into())
-    );
-    assert!(
-        finding["message"].as_str().unwrap().contains("NOSPACE"),
-        "{finding}"
-    );
+    let findings = store["findings"].as_array().unwrap();
+    for (rule, file) in [
+        ("space", format!("etcd:{}", etcd.url())),
+        ("status-key", format!("etcd:x/{}", replica.id)),
+    ] {
+        let is_named = |finding: &&Value| finding["rule"] == rule && finding["file"] == file;
+        let finding = findings.iter().find(is_named).expect(rule);
+        let message = finding["message"].as_str().unwrap();
+        assert!(message.contains("NOSPACE"), "{finding}");
+        assert_eq!(finding["severity"], "warning");
+    }
     etcd.set_full(false);
     replica
         .reports(&etcd, "a status", |status| {
@@ -218,4 +220,50 @@ async fn g37_history_has_the_publish() {
         (&first["by"], &first["note"]),
         (&"ci@builder".into(), &"more shops".into())
     );
+}
+
+/// given a replica / when the database of etcd grows beyond half of its quota / then a warning names the member and the remedy, and the
+/// metrics have the size; after a defragmentation it is gone.
+#[tokio::test]
+async fn g26_large_database_is_a_warning() {
+    const QUOTA: i64 = 16 << 20;
+    let (etcd, _) = etcd().await;
+    etcd.set_sizes([QUOTA / 2, 1, QUOTA]);
+    publish(&etcd, &[("a", "1")]).await;
+    let replica = Replica::start(&[&etcd]).await;
+    let sized = |size: i64| move |store: &Value| store["space"]["size"] == size;
+    let store = replica.shows("the size", sized(QUOTA / 2)).await;
+    assert_eq!(store["space"]["quota"], QUOTA);
+    assert!(store["findings"][0].is_null(), "{store}");
+
+    etcd.set_sizes([QUOTA * 3 / 4, 1, QUOTA]);
+    let store = replica
+        .shows("a finding", |store| store["findings"][0].is_object())
+        .await;
+    let finding = &store["findings"][0];
+    assert_eq!(
+        (&finding["severity"], &finding["rule"], &finding["file"]),
+        (
+            &"warning".into(),
+            &"space".into(),
+            &format!("etcd:{}", etcd.url()).into()
+        )
+    );
+    let message = finding["message"].as_str().unwrap();
+    assert!(
+        message.contains("70 % of its quota of 16 MiB") && message.contains("defragment"),
+        "{message}"
+    );
+    let (_, metrics) = admin::get(replica.server.http, "/metrics").await;
+    for line in [
+        "oxds_store_database_bytes 12582912",
+        "oxds_store_database_quota_bytes 16777216",
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "{metrics}");
+    }
+
+    etcd.set_sizes([QUOTA / 4, 1, QUOTA]);
+    replica
+        .shows("no finding", |store| store["findings"][0].is_null())
+        .await;
 }
