@@ -2,7 +2,7 @@
 
 use oxds_testkit::etcd::ScriptedEtcd;
 
-use crate::support::{folder, oxds};
+use crate::support::{Serve, command, folder, oxds, until};
 
 /// Free ports.
 const PORTS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
@@ -62,4 +62,34 @@ fn serve_etcd_and_options_of_files_are_errors() {
     ] {
         oxds(line).expect(2, &["error: "]);
     }
+}
+
+/// given two members / when the one that a replica uses dies / then the log names this member, and not the one that is used next.
+#[test]
+fn g20_log_names_the_member_that_failed() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let first = runtime.block_on(ScriptedEtcd::start()).expect("an etcd");
+    let second = runtime.block_on(first.join()).expect("a member");
+    let urls = format!("{},{}", first.url(), second.url());
+    let dir = folder(&[]);
+    let log = dir.path().join("log");
+    let file = std::fs::File::create(&log).expect("a file");
+    let mut serve = command(["serve", "--etcd", &urls].into_iter().chain(PORTS));
+    let serve = Serve::with_stderr(&mut serve, file.into());
+    serve.shows("/status.json", "\"connected\":true");
+    let page = serve.page("/status.json");
+    let uses = |url: &str| page.contains(&format!("\"member\":\"{url}\""));
+    let used = [&first, &second]
+        .into_iter()
+        .find(|member| uses(&member.url()));
+    let used = used.expect("a member");
+    used.kill();
+    let line = until(|| {
+        let log = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        let mut lines = log.lines();
+        let line = lines.find(|line| line.contains("etcd connection failed"));
+        line.map(str::to_owned).ok_or(log)
+    });
+    let named = format!("member=\"{}\"", used.url());
+    assert!(line.contains(&named), "{line}");
 }

@@ -190,9 +190,15 @@ impl Follower {
         self.transmits.pop_front()
     }
 
+    /// Returns the next notice, before all other events. A driver that logs the member with it calls this before
+    /// [`poll_transmit`](Self::poll_transmit), which may lead to another member.
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
     /// Returns the next event. Resources are made here, so the first update of a large configuration takes time.
     pub fn poll_event(&mut self) -> Option<FollowerEvent> {
-        if let Some(notice) = self.notices.pop_front() {
+        if let Some(notice) = self.poll_notice() {
             return Some(FollowerEvent::Notice(notice));
         }
         let cluster = self.view.cluster.unwrap_or(0);

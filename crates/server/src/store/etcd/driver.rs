@@ -211,6 +211,10 @@ impl Driver {
         if follower.poll_timeout().is_some_and(|at| at <= now) {
             follower.handle_timeout(now);
         }
+        // Before the transmits: the next connection may go to another member than the one that failed.
+        while let Some(notice) = follower.poll_notice() {
+            self.report.notice(notice, &self.io.member());
+        }
         while let Some(transmit) = follower.poll_transmit(now) {
             self.io.perform(transmit);
         }
