@@ -17,11 +17,13 @@ mod certificates;
 mod config;
 mod context;
 mod fallible;
+mod gate;
 mod http;
 mod peers;
 mod process;
 mod raw;
 mod scenarios;
+mod subscriber;
 mod wait;
 mod wire;
 

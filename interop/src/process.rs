@@ -137,9 +137,46 @@ impl Process {
         }
     }
 
+    /// Waits until the process ends by itself.
+    pub(crate) async fn ends(&mut self, limit: Duration) -> Fallible<std::process::ExitStatus> {
+        let ended = tokio::time::timeout(limit, self.child.wait()).await;
+        Ok(ended.map_err(|_| format!("{}: not ended within {limit:?}", self.name))??)
+    }
+
+    /// Id of the process.
+    pub(crate) fn id(&self) -> Fallible<u32> {
+        let ended = || format!("{} has ended", self.name);
+        Ok(self.child.id().ok_or_else(ended)?)
+    }
+
+    /// Stops the process, or lets it go on.
+    pub(crate) async fn signal(&self, signal: Signal) -> Fallible {
+        let mut command = Command::new("kill");
+        command.args([signal.option(), &self.id()?.to_string()]);
+        output(command).await.map(drop)
+    }
+
     /// Sends SIGKILL and waits for the end; its port is free afterwards.
     pub(crate) async fn kill(mut self) -> Fallible {
         Ok(self.child.kill().await?)
+    }
+}
+
+/// Signals beside SIGKILL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// The process stands still, and its sockets stay open.
+    Stop,
+    /// A stopped process goes on.
+    Continue,
+}
+
+impl Signal {
+    fn option(self) -> &'static str {
+        match self {
+            Self::Stop => "-STOP",
+            Self::Continue => "-CONT",
+        }
     }
 }
 

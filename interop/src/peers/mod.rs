@@ -13,6 +13,7 @@ pub(crate) mod grpc_server;
 pub(crate) mod grpc_v2;
 pub(crate) mod keys;
 pub(crate) mod oxds;
+pub(crate) mod replica;
 pub(crate) mod rest;
 pub(crate) mod sessions;
 pub(crate) mod suite;
@@ -55,11 +56,42 @@ pub(crate) struct Peers {
     pub(crate) suite_servers: [PathBuf; 2],
     /// An `XdsServer`.
     pub(crate) echo_server: PathBuf,
-    pub(crate) etcd: PathBuf,
-    pub(crate) etcdctl: PathBuf,
-    pub(crate) etcd_debian: PathBuf,
+    pub(crate) etcd: EtcdPrograms,
     /// Folder of the released protos.
     pub(crate) etcd_protos: PathBuf,
+}
+
+/// Programs of both releases of etcd.
+#[derive(Clone, Debug)]
+pub(crate) struct EtcdPrograms {
+    pub(crate) server: PathBuf,
+    pub(crate) etcdctl: PathBuf,
+    pub(crate) etcdutl: PathBuf,
+    pub(crate) debian_server: PathBuf,
+    pub(crate) debian_etcdctl: PathBuf,
+}
+
+impl EtcdPrograms {
+    fn of(installed: &Path) -> Self {
+        let debian = installed.join("etcd-debian/usr/bin");
+        Self {
+            server: installed.join("bin/etcd"),
+            etcdctl: installed.join("bin/etcdctl"),
+            etcdutl: installed.join("bin/etcdutl"),
+            debian_server: debian.join("etcd"),
+            debian_etcdctl: debian.join("etcdctl"),
+        }
+    }
+
+    fn all(&self) -> [&PathBuf; 5] {
+        [
+            &self.server,
+            &self.etcdctl,
+            &self.etcdutl,
+            &self.debian_server,
+            &self.debian_etcdctl,
+        ]
+    }
 }
 
 impl Peers {
@@ -101,9 +133,7 @@ impl Peers {
             suite_clients: suite("client"),
             suite_servers: suite("server"),
             echo_server: runner.with_file_name("xds-echo-server"),
-            etcd: installed.join("bin/etcd"),
-            etcdctl: installed.join("bin/etcdctl"),
-            etcd_debian: installed.join("etcd-debian/usr/bin/etcd"),
+            etcd: EtcdPrograms::of(&installed),
             etcd_protos: installed.join("etcd-protos"),
         };
         for program in [
@@ -132,14 +162,12 @@ impl Peers {
             &peers.go_v2_clients[1],
             &peers.buf,
             &peers.echo_server,
-            &peers.etcd,
-            &peers.etcdctl,
-            &peers.etcd_debian,
             &peers.etcd_protos,
         ]
         .into_iter()
         .chain(&peers.suite_clients)
         .chain(&peers.suite_servers)
+        .chain(peers.etcd.all())
         {
             if !program.exists() {
                 return Err(format!("missing peer: {}", program.display()).into());

@@ -84,18 +84,18 @@ impl Oxds {
         let mut command = Command::new(&cx.peers.oxds);
         command.arg("serve").arg(folder.path());
         command.args(more);
-        Self::spawn(cx, command, grpc, http).await
+        Self::spawn(cx, "oxds", command, (grpc, http)).await
     }
 
     async fn spawn(
         cx: &Context,
+        name: &str,
         mut command: Command,
-        grpc: SocketAddr,
-        http: SocketAddr,
+        (grpc, http): (SocketAddr, SocketAddr),
     ) -> Fallible<Self> {
         command.args(["--grpc", &grpc.to_string(), "--http", &http.to_string()]);
         command.env("RUST_LOG", "info,oxds=debug");
-        let mut process = Process::spawn("oxds", command, &cx.dir, |_| ())?;
+        let mut process = Process::spawn(name, command, &cx.dir, |_| ())?;
         let grpc = process.line("grpc ", START).await?.parse()?;
         let http = process.line("http ", START).await?.parse()?;
         Ok(Self {
@@ -105,45 +105,21 @@ impl Oxds {
         })
     }
 
-    /// Serves a configuration in etcd as a replica with this id, on given addresses or on new ones, with a state on disk.
-    pub(crate) async fn serve_etcd(
+    /// Runs `oxds serve` with these arguments on given addresses, with a log of this name.
+    pub(crate) async fn serve_as(
         cx: &Context,
-        urls: &str,
-        replica: &str,
-        addresses: Option<(SocketAddr, SocketAddr)>,
+        name: &str,
+        arguments: &[OsString],
+        addresses: (SocketAddr, SocketAddr),
     ) -> Fallible<Self> {
-        let (grpc, http) = match addresses {
-            Some(addresses) => addresses,
-            None => (cx.address()?, cx.address()?),
-        };
         let mut command = Command::new(&cx.peers.oxds);
-        command.args(["serve", "--etcd", urls, "--replica", replica]);
-        command.arg("--state").arg(cx.dir.join(replica));
-        Self::spawn(cx, command, grpc, http).await
+        command.arg("serve").args(arguments);
+        Self::spawn(cx, name, command, addresses).await
     }
 
-    /// Waits until `/readyz` answers that clients are served.
-    pub(crate) async fn ready(&self, limit: Duration) -> Fallible {
-        until("a ready replica", limit, async || {
-            let text = http::get(self.http, "/readyz").await?;
-            Ok(text.starts_with(b"ok").then_some(()))
-        })
-        .await
-    }
-
-    /// Waits until the replica follows etcd and serves this publish.
-    pub(crate) async fn serves_publish(&self, seq: u64, limit: Duration) -> Fallible {
-        let what = format!("publish {seq} in /status.json");
-        until(&what, limit, async || {
-            let page = http::get(self.http, "/status.json").await?;
-            let status: Value = serde_json::from_slice(&page)?;
-            let store = &status["store"];
-            match store["connected"] == true && store["lanes"][0]["seq"] == seq {
-                true => Ok(Some(())),
-                false => Err(store.to_string().into()),
-            }
-        })
-        .await
+    /// Waits for a line of its log with all these texts.
+    pub(crate) async fn logs(&self, texts: &[&str], limit: Duration) -> Fallible {
+        self.process.logs(texts, limit).await
     }
 
     /// Sends SIGKILL, as a crash of a control plane.
@@ -290,25 +266,6 @@ pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<R
     ]);
     command.env("GRPC_XDS_BOOTSTRAP", bootstrap);
     Ok(Report(serde_json::from_slice(&output(command).await?)?))
-}
-
-/// Publishes a folder to etcd.
-pub(crate) async fn publish(cx: &Context, folder: &Folder, urls: &str) -> Fallible {
-    publish_with(cx, folder, urls, "").await
-}
-
-/// The same with a note.
-pub(crate) async fn publish_with(
-    cx: &Context,
-    folder: &Folder,
-    urls: &str,
-    note: &str,
-) -> Fallible {
-    let mut command = Command::new(&cx.peers.oxds);
-    command.arg("publish").arg(folder.path());
-    command.args(["--etcd", urls, "--note", note]);
-    output(command).await?;
-    Ok(())
 }
 
 /// Output of `oxds csds` for a client in one format, and its exit code.

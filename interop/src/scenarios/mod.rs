@@ -7,6 +7,7 @@ mod channel_choices;
 mod channel_goaway;
 mod channel_protocols;
 mod channel_v2;
+mod clients;
 mod csds;
 mod differential;
 mod envoy;

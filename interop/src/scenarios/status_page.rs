@@ -7,7 +7,8 @@ use tokio::process::Command;
 use super::{SOON, Scenario};
 use crate::config::{Folder, api_listener, assignment, cluster, routes};
 use crate::peers::etcd::{Etcd, Release};
-use crate::peers::oxds::{Oxds, publish_with};
+use crate::peers::oxds::Oxds;
+use crate::peers::replica::{Publish, Replica};
 use crate::process::Process;
 use crate::{Context, Fallible};
 
@@ -43,15 +44,21 @@ async fn is_usable(cx: Context) -> Fallible {
     let mut replicas = Vec::new();
     for number in 0..2 {
         let name = format!("replica-{number}");
-        replicas.push(Oxds::serve_etcd(&cx, &etcd.urls(), &name, None).await?);
+        replicas.push(Replica::with_state(&cx, &etcd.urls(), &name).await?);
     }
     let published = Folder::create(&cx.dir.join("published"))?;
     for (seq, note) in [(1, "first"), (2, "<b>second</b> publish")] {
         let content = [cluster("shop"), assignment("shop", &[&[blue]])];
         published.write("mesh.yaml", &content[..seq])?;
-        publish_with(&cx, &published, &etcd.urls(), note).await?;
+        let publish = Publish {
+            cx: &cx,
+            urls: &etcd.urls(),
+            folder: published.path(),
+            options: &["--note", note],
+        };
+        publish.succeeds(&[]).await?;
         for replica in &replicas {
-            replica.serves_publish(seq as u64, SOON).await?;
+            replica.serves(seq as u64, SOON).await?;
         }
     }
     let [replica, _] = &replicas[..] else {

@@ -19,6 +19,7 @@ mod member;
 mod mvcc;
 mod outbox;
 pub mod refusal;
+pub mod request;
 mod requests;
 mod scripted_etcd;
 mod service;

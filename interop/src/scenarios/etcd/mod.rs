@@ -1,14 +1,22 @@
-//! The client of etcd against released etcds: the current one, and 3.4 at its end of life.
+//! The client of etcd, replicas and writers against released etcds: the current one, and 3.4 at its end of life.
 
+mod access;
+mod away;
 mod calls;
 mod cluster;
+mod foreign_keys;
 mod full;
+mod killed;
 mod messages;
 mod replicas;
+mod restored;
 mod same_answers;
 mod security;
 mod shared;
+mod sizes;
+mod slow;
 mod watches;
+mod writers;
 
 use super::{SOON, Scenario};
 use crate::peers::etcd::Release;
@@ -23,6 +31,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         all.extend(cluster::scenarios(release));
         all.extend(replicas::scenarios(release));
         all.extend(same_answers::scenarios(release));
+        all.extend(sizes::scenarios(release));
+        all.extend(killed::scenarios(release));
+        all.extend(writers::scenarios(release));
+        all.extend(away::scenarios(release));
+        all.extend(restored::scenarios(release));
+        all.extend(foreign_keys::scenarios(release));
+        all.extend(slow::scenarios(release));
+        all.extend(access::scenarios(release));
     }
     all
 }

@@ -9,7 +9,7 @@ use oxds_testkit::certificates::{Authority, replace};
 
 use super::shared::{equal, put, read, watch};
 use super::{SOON, Scenario};
-use crate::peers::etcd::{Etcd, Release};
+use crate::peers::etcd::{Etcd, Release, Setup};
 use crate::{Context, Fallible};
 
 pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
@@ -122,7 +122,12 @@ async fn tls(cx: Context, release: Release) -> Fallible {
         .into_iter()
         .flat_map(|(option, name)| [option.into(), file(name).into()]);
     let options: Vec<OsString> = files.chain(["--client-cert-auth".into()]).collect();
-    let etcd = Etcd::start_secure(&cx, release, &options).await?;
+    let setup = Setup {
+        options: &options,
+        is_secure: true,
+        ..Setup::default()
+    };
+    let etcd = Etcd::start_as(&cx, release, setup).await?;
     let member = &etcd.members[0];
     let endpoints: Endpoints = member.url().parse()?;
     let client_files = |ca: &str, identity: bool| EtcdTlsFiles {

@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient, EtcdError};
 use oxds_testkit::etcd::ScriptedEtcd;
-use oxds_types::etcd::{
-    PutRequest, RangeRequest, Request, RequestOp, WatchCreateRequest, prefix_end,
-};
+use oxds_testkit::etcd::request::{operation, put, read, watch};
 
 /// A limit that a test of a silent member waits for.
 const SHORT: Duration = Duration::from_millis(200);
@@ -34,39 +32,4 @@ async fn connect_with(url: &str, options: &ClientOptions) -> Result<EtcdClient, 
 pub(crate) async fn connect(etcd: &ScriptedEtcd) -> EtcdClient {
     let (_, options) = plain(&etcd.url());
     connect_with(&etcd.url(), &options).await.unwrap()
-}
-
-fn put(key: &str, value: &str) -> PutRequest {
-    PutRequest {
-        key: key.to_owned().into(),
-        value: value.to_owned().into(),
-        ..PutRequest::default()
-    }
-}
-
-/// All keys with a prefix.
-fn read(prefix: &str) -> RangeRequest {
-    RangeRequest {
-        key: prefix.to_owned().into(),
-        range_end: prefix_end(prefix.as_bytes()).into(),
-        ..RangeRequest::default()
-    }
-}
-
-/// A watch of all keys with a prefix, from a revision on.
-fn watch(prefix: &str, start_revision: i64) -> WatchCreateRequest {
-    WatchCreateRequest {
-        key: prefix.to_owned().into(),
-        range_end: prefix_end(prefix.as_bytes()).into(),
-        start_revision,
-        progress_notify: true,
-        fragment: true,
-        ..WatchCreateRequest::default()
-    }
-}
-
-fn operation(request: Request) -> RequestOp {
-    RequestOp {
-        request: Some(request),
-    }
 }
