@@ -1,8 +1,11 @@
-//! `docs/conformance-{server,client,versioning}.md`: each behaviour, and the tests and real peers that show it.
+//! `docs/conformance-{server,client,versioning,distributed}.md`: each behaviour, and the tests and real peers that show it.
 //!
 //! A behaviour is written by hand, as a row with its number. The other columns are gathered from the code: a test by the
 //! numbers that its name starts with (`s17_s80_…`), a rule by the behaviours that it lists, a scenario of `interop/` by the
-//! numbers that it cites. Each name links to its file. Ignored tests do not count.
+//! numbers that it cites, or with etcd by those in its name. Each name links to its file. Ignored tests do not count.
+//!
+//! A page may have reasons for empty cells, each a line `- G-7: reason` below a heading `## Reasons for rows without …`. Then each empty
+//! cell needs one, and a reason for a cell that has got evidence is left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,6 +31,37 @@ fn page_of_the_client_is_current() {
 #[test]
 fn page_of_versioning_is_current() {
     check("conformance-versioning.md", 'V', [&rules(), &tests('v')]);
+}
+
+#[test]
+fn page_of_replicas_is_current() {
+    check(
+        "conformance-distributed.md",
+        'G',
+        [&tests('g'), &scenarios('g')],
+    );
+}
+
+#[test]
+fn numbers_are_read_from_names_of_scenarios() {
+    let text = "a(\"etcd_{}_g7_g9_limits\"), name(\"g37_leases_end\"), (\"etcd_g33_other\", \"grpc_g1\", \"g5 no\", \"etcd_{}_{what}\")";
+    let found: Vec<_> = scenario_names(text, 'g').collect();
+    assert_eq!(found, ["g7_g9_limits", "g37_leases_end", "g33_other"]);
+}
+
+#[test]
+fn empty_cells_need_reasons_and_others_have_none() {
+    let one = |number: u32| {
+        let names = BTreeMap::from([("g1_a".to_owned(), "a.rs".to_owned())]);
+        Evidence::from([(number, names)])
+    };
+    let text = "| G-1 | a | old | – |\n| G-2 | b | – | – |\n\n## Reasons for rows without a test\n\n- G-1: no more\n- G-2: why\n\n\
+                ## Reasons for rows without a real peer\n\n- G-1: why\n";
+    let expected = "| G-1 | a | [`g1_a`](../a.rs) | – |\n| G-2 | b | – | [`g1_a`](../a.rs) |\n\n\
+                    ## Reasons for rows without a test\n\n- G-2: why\n\n## Reasons for rows without a real peer\n\n- G-1: why\n";
+    assert_eq!(page(text, 'G', [&one(1), &one(2)]), expected);
+    let missing = std::panic::catch_unwind(|| page(text, 'G', [&one(1), &Evidence::new()]));
+    assert!(missing.is_err(), "G-2 has no reason");
 }
 
 #[test]
@@ -68,7 +102,21 @@ fn check(name: &str, letter: char, columns: [&Evidence; 2]) {
 fn page(text: &str, letter: char, columns: [&Evidence; 2]) -> String {
     let mut page = String::new();
     let mut rows = BTreeSet::new();
+    // Column of the reasons that are read, and the rows that have one.
+    let mut columns_with_reasons = 0;
+    let mut reasons = [BTreeSet::new(), BTreeSet::new()];
     for line in text.lines() {
+        if line.starts_with("## Reasons for rows without") {
+            columns_with_reasons += 1;
+        }
+        if let Some(number) = reason(line, letter)
+            && let Some(column) = usize::checked_sub(columns_with_reasons, 1)
+        {
+            if columns[column].contains_key(&number) {
+                continue;
+            }
+            reasons[column].insert(number);
+        }
         let Some((number, behaviour)) = split_row(line, letter) else {
             writeln!(page, "{line}").expect("a string");
             continue;
@@ -84,7 +132,22 @@ fn page(text: &str, letter: char, columns: [&Evidence; 2]) -> String {
     let numbers = columns.into_iter().flat_map(BTreeMap::keys).copied();
     let missing: BTreeSet<_> = numbers.filter(|number| !rows.contains(number)).collect();
     assert!(missing.is_empty(), "no row for {letter}-{missing:?}");
+    for (evidence, reasons) in columns.iter().zip(&reasons).take(columns_with_reasons) {
+        let shown = |number: &&u32| evidence.contains_key(number) || reasons.contains(number);
+        let missing: Vec<_> = rows.iter().filter(|number| !shown(number)).collect();
+        assert!(
+            missing.is_empty(),
+            "no evidence and no reason for {letter}-{missing:?}"
+        );
+    }
     page
+}
+
+/// Number of the row that a line gives a reason for: `- G-7: reason`.
+fn reason(line: &str, letter: char) -> Option<u32> {
+    let line = line.strip_prefix("- ")?.strip_prefix(letter)?;
+    let (number, _) = line.strip_prefix('-')?.split_once(": ")?;
+    number.parse().ok()
 }
 
 /// Number and behaviour of a row, as `| V-7 | behaviour | … | … |`. A `\|` is part of the text.
@@ -145,6 +208,32 @@ fn tests(letter: char) -> Evidence {
         }
     }
     evidence
+}
+
+/// The scenarios of `interop/` that are named after a behaviour of this letter.
+fn scenarios(letter: char) -> Evidence {
+    let mut evidence = Evidence::new();
+    for path in rust_files(&root().join("interop/src/scenarios")) {
+        let text = fs::read_to_string(&path).expect("a source file");
+        for name in scenario_names(&text, letter) {
+            for number in numbers(name, letter) {
+                let names = evidence.entry(number).or_default();
+                names.insert(name.to_owned(), relative(&path));
+            }
+        }
+    }
+    evidence
+}
+
+/// The names of scenarios in the literals of a file, without the part of their peer: `g7_sizes` of `"etcd_{}_g7_sizes"`.
+fn scenario_names(text: &str, letter: char) -> impl Iterator<Item = &str> {
+    let literals = text.split('"');
+    literals.filter_map(move |literal| {
+        let name = literal.strip_prefix("etcd_").unwrap_or(literal);
+        let name = name.strip_prefix("{}_").unwrap_or(name);
+        let is_name = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        (is_name && !numbers(name, letter).is_empty()).then_some(name)
+    })
 }
 
 /// The scenarios of `interop/` that cite a behaviour of this letter, by the name of their file.
