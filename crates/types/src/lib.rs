@@ -26,6 +26,7 @@
 //! | [`descriptor`] | descriptors of all messages of the API |
 //! | [`codec`] | reads and writes files of resources |
 //! | [`mod@file`] | reads regular files up to a limit, and identifies their states |
+//! | [`content`] | the content of resources for people: without secrets, compared field by field |
 //! | [`validate`](mod@validate) | the rules of the API (`validate.rules`) |
 //! | [`reference`](mod@reference) | references between resources |
 //! | [`lifecycle`] | deprecated and unfinished elements of the API, and whether they may be used |
@@ -44,7 +45,7 @@
 //!
 //! | feature | content |
 //! |---|---|
-//! | `codec` | [`codec`], [`descriptor`], [`error`], [`reference`](mod@reference), [`translate`], [`validate`](mod@validate), [`version`], [`version_map`] |
+//! | `codec` | [`codec`], [`content`], [`descriptor`], [`error`], [`reference`](mod@reference), [`translate`], [`validate`](mod@validate), [`version`], [`version_map`] |
 //! | `etcd` | `etcd`: messages of etcd's API |
 //! | `pem` | `pem` |
 //! | `server` | `codec`, and [`Glob`], [`RequestSize`], [`settings`] |
@@ -80,6 +81,8 @@ mod advice;
 mod clip;
 #[cfg(feature = "codec")]
 pub mod codec;
+#[cfg(feature = "codec")]
+pub mod content;
 mod decode;
 #[cfg(feature = "codec")]
 mod depth;

@@ -153,9 +153,9 @@ impl Serialize for TypedView {
 
 /// A message in the JSON mapping, with the field names of the proto files, as in Envoy's documentation. `prost-reflect`
 /// also offers this, but writes map entries in random order.
-pub(super) struct MessageView<'a> {
-    pub(super) schema: &'static Message,
-    pub(super) message: &'a DynamicMessage,
+pub(crate) struct MessageView<'a> {
+    pub(crate) schema: &'static Message,
+    pub(crate) message: &'a DynamicMessage,
 }
 
 impl MessageView<'_> {
@@ -292,7 +292,7 @@ impl Serialize for ValueView<'_> {
 }
 
 /// Serializes a number, a bool, a string or bytes.
-pub(super) fn scalar<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn scalar<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
         Value::Bool(value) => serializer.serialize_bool(*value),
         Value::String(value) => serializer.serialize_str(value),

@@ -41,6 +41,7 @@ pub use decode::{
     DepthError, InvalidMessage, check, check_depth, check_with, decode, inspect, is_blank,
 };
 pub use encode::{EncodeError, encode};
+pub(crate) use encode::{MessageView, scalar};
 pub use envelope::{
     RequestError, ResponseError, request_from_json, request_to_json, response_from_json,
     response_to_json,
