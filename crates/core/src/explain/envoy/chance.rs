@@ -71,27 +71,26 @@ impl Remainders {
         for number in &self.left {
             classes[(u64::from(*number) % common) as usize] += 1;
         }
+        // Sums over the first classes, so that a weight costs a look-up, however many classes there are.
+        let mut first = Vec::with_capacity(classes.len() + 1);
+        first.push(0_u64);
+        for count in classes {
+            first.push(first.last().copied().unwrap_or_default() + count);
+        }
+        let all = u128::from(first.last().copied().unwrap_or_default());
+        // Pairs of a number of `left` and a number below `end` with the same remainder.
+        let pairs = |end: u64| {
+            let part = first.get((end % common) as usize).copied();
+            u128::from(end / common) * all + u128::from(part.unwrap_or_default())
+        };
         let per_class = (total / common).max(1) as f64;
         let mut start = 0;
         let share = |weight: &u32| {
             let (from, to) = (start, start + u64::from(*weight));
             start = to;
-            let classes = classes.iter().zip(0_u64..);
-            let hits = classes.map(|(count, class)| {
-                let numbers = below(to, class, common) - below(from, class, common);
-                *count as f64 * numbers as f64
-            });
-            hits.sum::<f64>() / per_class / self.left.len().max(1) as f64
+            (pairs(to) - pairs(from)) as f64 / per_class / self.left.len().max(1) as f64
         };
         weights.iter().map(share).collect()
-    }
-}
-
-/// Returns how many numbers below `end` have this remainder.
-fn below(end: u64, remainder: u64, modulus: u64) -> u64 {
-    match end.checked_sub(remainder) {
-        None | Some(0) => 0,
-        Some(over) => (over - 1) / modulus + 1,
     }
 }
 
@@ -122,6 +121,25 @@ mod tests {
         assert_eq!(left.take(percent(70)).share(), 0.2);
         assert_eq!(left.take(None).share(), 0.3);
         assert_eq!(left.share(), 0.0);
+    }
+
+    /// Given a million remainders and a hundred thousand weights whose sum shares all factors with them, then the shares are those of
+    /// the weights. A look at each remainder for each weight would be 10^11 steps, and not end.
+    #[test]
+    fn cost_of_many_weights_is_bounded() {
+        let mut left = Remainders::all();
+        let most = Fraction {
+            numerator: 999_999,
+            denominator: 1_000_000,
+        };
+        let taken = left.take(Some(most));
+        let weights = vec![10; 100_000];
+        let shares = taken.split(&weights);
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+        assert!((shares[0] - 1e-5).abs() < 1e-9 && shares[99_999] < shares[0]);
+        // Greatest weights: no overflow.
+        let shares = taken.split(&[u32::MAX; 4]);
+        assert!(shares.iter().all(|share| (share - 0.25).abs() < 1e-6));
     }
 
     /// Counts what is calculated, over all random numbers below the least common multiple.

@@ -13,6 +13,7 @@ use crate::explain::request::Request;
 use crate::lb::{HeaderMatch, HeaderMatcher, Headers as _, PathMatcher, Text};
 use crate::resource::{Invalid, full_match, header_matcher};
 
+use super::cookie::CookieMatcher;
 use super::query::QueryMatcher;
 
 /// Conditions of a route.
@@ -21,6 +22,7 @@ pub(super) struct EnvoyMatcher {
     path: EnvoyPath,
     headers: Vec<EnvoyHeader>,
     query: Vec<QueryMatcher>,
+    cookies: Vec<CookieMatcher>,
     is_grpc: bool,
     pub(super) fraction: Option<Fraction>,
     /// Conditions that are not examined.
@@ -84,19 +86,20 @@ impl EnvoyMatcher {
         };
         let unexamined = [
             ("path_match_policy", matches!(path, EnvoyPath::Policy)),
-            ("cookies", !proto.cookies.is_empty()),
             ("tls_context", proto.tls_context.is_some()),
             ("dynamic_metadata", !proto.dynamic_metadata.is_empty()),
             ("filter_state", !proto.filter_state.is_empty()),
         ];
         let headers = proto.headers.iter().map(EnvoyHeader::new);
         let query = proto.query_parameters.iter().map(QueryMatcher::new);
+        let cookies = proto.cookies.iter().map(CookieMatcher::new);
         let fraction = proto.runtime_fraction.as_ref();
         let fraction = fraction.and_then(|runtime| runtime.default_value.as_ref());
         Ok(Self {
             path,
             headers: headers.collect::<Result<_, _>>()?,
             query: query.collect::<Result<_, _>>()?,
+            cookies: cookies.collect::<Result<_, _>>()?,
             is_grpc: proto.grpc.is_some(),
             fraction: fraction.map(|percent| Fraction {
                 numerator: percent.numerator,
@@ -126,6 +129,13 @@ impl EnvoyMatcher {
         let mut query = self.query.iter();
         if let Some(because) = query.find_map(|matcher| matcher.unmet(seen.request.query())) {
             return Some(because);
+        }
+        if !self.cookies.is_empty() {
+            let header = seen.header("cookie");
+            let mut cookies = self.cookies.iter();
+            if let Some(because) = cookies.find_map(|one| one.unmet(header.as_deref())) {
+                return Some(because);
+            }
         }
         (self.is_grpc && !is_grpc(seen.request)).then(|| "the request is not gRPC".to_owned())
     }
@@ -212,6 +222,9 @@ impl fmt::Display for EnvoyMatcher {
         }
         for query in &self.query {
             write!(f, ", {query}")?;
+        }
+        for cookie in &self.cookies {
+            write!(f, ", {cookie}")?;
         }
         if self.is_grpc {
             f.write_str(", gRPC only")?;

@@ -14,6 +14,7 @@
 mod action;
 mod chance;
 mod clusters;
+mod cookie;
 mod entry;
 mod matcher;
 mod policies;

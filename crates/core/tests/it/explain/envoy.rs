@@ -28,6 +28,31 @@ fn query_parameters_are_compared() {
     assert_eq!(outcomes(&decision)[0], "query parameter \"v\" is \"\"");
 }
 
+/// route_components.proto, `CookieMatcher`: an absent cookie does not match, and does if that is inverted.
+#[test]
+fn cookies_are_compared() {
+    let routes = |rest: &str| {
+        format!("routes {{ match {{ prefix: '' cookies {{ name: 'v' string_match {{ exact: '2' }} {rest} }} }} route {{ cluster: 'v2' }} }}
+          routes {{ match {{ prefix: '' }} route {{ cluster: 'v1' }} }}")
+    };
+    let with = |cookies: &str| get("/").header("cookie", cookies);
+    for (cookies, plain, inverted) in [
+        ("a=b; v=2", "v2", "v1"),
+        ("v=\"2\"", "v2", "v1"),
+        ("v=1; v=2", "v1", "v2"),
+        ("vv=2", "v1", "v2"),
+        ("", "v1", "v2"),
+    ] {
+        assert_eq!(decided(&routes(""), &with(cookies)), plain, "{cookies}");
+        let invert = routes("invert_match: true");
+        assert_eq!(decided(&invert, &with(cookies)), inverted, "{cookies}");
+    }
+    assert_eq!(decided(&routes(""), &get("/")), "v1");
+    let decision = Made::all(&routes("")).by(RuleSet::Envoy, &with("v=secret"));
+    assert_eq!(outcomes(&decision)[0], "cookie \"v\" has another value");
+    assert!(decision.not_examined.is_empty());
+}
+
 #[test]
 fn separated_prefix_ends_at_a_slash() {
     let routes = "routes { match { path_separated_prefix: '/api' } route { cluster: 'api' } }
