@@ -88,6 +88,7 @@
 //! | [`rollout`] | the latest changes, and how far the clients are with each |
 //! | [`lb`] | load balancing: pure functions and one state machine |
 //! | `explain` | where a request goes, and why |
+//! | [`preview`] | a change before it is served: what differs, in which order clients get it, what is dangerous |
 //! | [`rbac`] | authorization of calls to a server |
 //! | `etcd` | a configuration in etcd, shared by several servers |
 //! | [`cidr`] | ranges of IP addresses |
@@ -95,8 +96,8 @@
 //!
 //! # Features
 //!
-//! `server` (off by default): the server's half of the protocol, which is [`group`], [`rollback`], [`rollout`], [`session`],
-//! [`snapshot`] and [`subscription`].
+//! `server` (off by default): the server's half of the protocol, which is [`group`], [`preview`], [`rollback`], [`rollout`],
+//! [`session`], [`snapshot`] and [`subscription`].
 //!
 //! `etcd` (off by default; includes `server`): `etcd`.
 //!
@@ -126,6 +127,8 @@ mod nack;
 mod nonce;
 pub mod observe;
 pub mod poll;
+#[cfg(feature = "server")]
+pub mod preview;
 pub mod protocol;
 pub mod rbac;
 pub mod resolve;

@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 #[cfg(feature = "etcd")]
 use crate::commands::publish;
 use crate::commands::{
-    api, bootstrap, call, completions, csds, demo, deprecations, get, man, route, runtime, serve,
-    status, validate, wait, watch,
+    api, bootstrap, call, completions, csds, demo, deprecations, diff, get, man, plan, route,
+    runtime, serve, status, validate, wait, watch,
 };
 use crate::exit::{Exit, Failure};
 use crate::log::LogFormat;
@@ -23,6 +23,7 @@ const AFTER_LONG_HELP: &str = "\
 Start here:
   oxds demo                                    control plane, backends and clients in one process
   oxds validate ./config                       check a folder, for example in CI
+  oxds plan ./config                           what would change, for which clients, in which order
   oxds serve ./config                          serve a folder, and follow its changes
   oxds bootstrap grpc --server 127.0.0.1:18000 > bootstrap.json
   GRPC_XDS_BOOTSTRAP=bootstrap.json oxds call xds:///checkout /shop.Checkout/Pay -n 100
@@ -74,6 +75,8 @@ pub(crate) struct Cli {
 enum Command {
     Serve(Box<serve::Args>),
     Validate(validate::Args),
+    Plan(Box<plan::Args>),
+    Diff(Box<diff::Args>),
     #[cfg(feature = "etcd")]
     Publish(Box<publish::Args>),
     Deprecations(Box<deprecations::Args>),
@@ -98,13 +101,16 @@ pub(crate) fn parse() -> Result<Cli, Exit> {
 }
 
 fn parse_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // With this option of `plan`, exit code 2 means changes.
+    let is_detailed = arguments.iter().any(|one| one == "--detailed-exitcode");
     Cli::try_parse_from(arguments).map_err(|error| {
         // A closed stdout or stderr does not change the exit code.
         let _ = error.print();
-        if error.use_stderr() {
-            Exit::Usage
-        } else {
-            Exit::Success
+        match error.use_stderr() {
+            true if is_detailed => Exit::Negative,
+            true => Exit::Usage,
+            false => Exit::Success,
         }
     })
 }
@@ -120,6 +126,14 @@ impl Cli {
             Command::Validate(args) => {
                 crate::log::start(self.log_format, "warn");
                 validate::run(&args)
+            }
+            Command::Plan(args) => {
+                crate::log::start(self.log_format, "warn");
+                plan::run(&args)
+            }
+            Command::Diff(args) => {
+                crate::log::start(self.log_format, "warn");
+                diff::run(&args)
             }
             #[cfg(feature = "etcd")]
             Command::Publish(args) => {
@@ -233,6 +247,12 @@ mod tests {
     fn global_options_parse_before_and_after_command() {
         assert!(parse("oxds --log-format json validate x").is_ok());
         assert!(parse("oxds validate x --log-format json").is_ok());
+    }
+
+    #[test]
+    fn wrong_arguments_never_look_like_changes() {
+        let line = "oxds plan --detailed-exitcode x --bogus";
+        assert_eq!(parse(line).err(), Some(Exit::Negative));
     }
 
     #[test]

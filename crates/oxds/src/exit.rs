@@ -16,6 +16,8 @@ pub(crate) enum Exit {
     Negative,
     /// The command did not start: wrong arguments, or a missing or malformed input (2).
     Usage,
+    /// Something would change; `oxds plan --detailed-exitcode` only (2).
+    Changes,
     /// The protos to check do not compile; `oxds api` only (3).
     Broken,
 }
@@ -25,7 +27,7 @@ impl From<Exit> for ExitCode {
         ExitCode::from(match exit {
             Exit::Success => 0,
             Exit::Negative => 1,
-            Exit::Usage => 2,
+            Exit::Usage | Exit::Changes => 2,
             Exit::Broken => 3,
         })
     }

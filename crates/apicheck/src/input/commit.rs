@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use jiff::civil::Date;
+use prost::bytes::Bytes;
 
 use super::failure::Unusable;
 use super::git::{folder_of, read, run};
-use super::listing::{Listing, is_copy, is_wanted};
+use super::listing::{Listing, is_copy};
 use super::paths::{is_below, join};
 use super::source::{Input, Revision};
 
-/// Lists the files of a commit. Links to folders are followed as in a folder `subdir`: if their
+/// Lists the files of a commit that `wanted` selects. Links to folders are followed as in a folder `subdir`: if their
 /// target lies in the repository, but outside of it.
 pub(super) fn listing(
     repository: &Path,
     revision: &Revision,
     subdir: &str,
+    wanted: &dyn Fn(&str) -> bool,
 ) -> Result<Listing, Unusable> {
     let folder = folder_of(repository);
     let commit = resolve(&folder, revision)?;
@@ -27,7 +29,7 @@ pub(super) fn listing(
         entries.partition(|(attributes, _)| attributes.starts_with("120000"));
     let files = files.into_iter().map(|(_, path)| path);
     let paths: Vec<String> = files
-        .filter(|path| is_wanted(path))
+        .filter(|path| wanted(path))
         .map(str::to_owned)
         .collect();
     let links: Vec<String> = links
@@ -35,18 +37,44 @@ pub(super) fn listing(
         .map(|(_, path)| path.to_owned())
         .filter(|path| is_below(path, subdir))
         .collect();
-    let links = linked(&folder, &commit, subdir, &links, &paths)?;
+    let links = linked(&folder, &commit, (subdir, wanted), &links, &paths)?;
     let place = match revision {
         Revision::Branch(name) | Revision::Tag(name) | Revision::Ref(name) => name.clone(),
     };
     Ok(Listing::git(folder, commit, place, paths, links))
 }
 
+/// Reads the files of a commit below `subdir` that `wanted` selects by their paths, with the paths below it.
+pub(super) fn files(
+    repository: &Path,
+    revision: &Revision,
+    subdir: &str,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<(String, Bytes)>, Unusable> {
+    let listing = listing(repository, revision, subdir, wanted)?;
+    let paths = listing.paths.iter().filter(|path| is_below(path, subdir));
+    let paths: Vec<String> = paths.cloned().collect();
+    if paths.is_empty() && !subdir.is_empty() {
+        let folder = folder_of(repository);
+        let tree = format!("{}:{subdir}", resolve(&folder, revision)?);
+        run(&folder, &["cat-file", "-e", &tree]).map_err(|_| Unusable::NotInCommit {
+            revision: revision.to_string(),
+            path: subdir.to_owned(),
+        })?;
+    }
+    let contents = listing.read(&paths)?;
+    let below = |path: String| match path.get(subdir.len()..) {
+        Some(rest) => rest.trim_start_matches('/').to_owned(),
+        None => path,
+    };
+    Ok(paths.into_iter().map(below).zip(contents).collect())
+}
+
 /// Returns the paths that are reached through `links`, each with its target in the repository.
 fn linked(
     folder: &Path,
     commit: &str,
-    subdir: &str,
+    (subdir, wanted): (&str, &dyn Fn(&str) -> bool),
     links: &[String],
     paths: &[String],
 ) -> Result<HashMap<String, String>, Unusable> {
@@ -63,7 +91,7 @@ fn linked(
         let Some(target) = resolved(link, target) else {
             continue;
         };
-        if is_wanted(link) {
+        if wanted(link) {
             linked.insert(link.clone(), target);
         } else if !is_below(&target, subdir)
             && !is_copy(link.rsplit('/').next().unwrap_or(link))

@@ -48,6 +48,14 @@ pub enum Unusable {
         /// Remedy, for example for a shallow clone.
         hint: String,
     },
+    /// The commit does not have the subfolder.
+    #[error("{revision} has no folder {path}")]
+    NotInCommit {
+        /// Requested revision, such as `branch=main`.
+        revision: String,
+        /// The subfolder.
+        path: String,
+    },
     /// git failed or is not installed.
     #[error("git {command}: {why}")]
     Git {

@@ -70,6 +70,12 @@ pub(super) fn read(folder: &Path, commit: &str, paths: &[String]) -> Result<Vec<
         command: command.to_owned(),
         why,
     };
+    // A line is a request: a path with a line break would be two.
+    if let Some(path) = paths.iter().find(|path| path.contains('\n')) {
+        return Err(failed(format!(
+            "{path:?}: expected a path without line breaks"
+        )));
+    }
     let mut git = Command::new("git")
         .arg("-C")
         .arg(folder)

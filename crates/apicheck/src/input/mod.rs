@@ -27,6 +27,8 @@ mod source;
 
 use std::path::Path;
 
+use prost::bytes::Bytes;
+
 pub use commit::{Base, as_of, merge_base};
 pub use failure::{Failure, Unusable};
 pub(crate) use paths::{clean, is_below, join};
@@ -54,7 +56,7 @@ pub fn load(input: &Input, options: &LoadOptions) -> Result<Tree, Failure> {
             subdir,
         } => {
             let top = clean(subdir.as_deref().unwrap_or_default());
-            let listing = commit::listing(repository, revision, &top)?;
+            let listing = commit::listing(repository, revision, &top, &listing::is_wanted)?;
             let modules = match subdir {
                 Some(_) => None,
                 None => modules::of(&listing)?,
@@ -109,6 +111,27 @@ pub fn read_top_file(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusa
         }
         Input::Set(_) | Input::Crate { .. } => Ok(None),
     }
+}
+
+/// Reads the files of a commit below the subfolder of the input that `wanted` selects by their paths from the top of the
+/// repository. Returns their paths below that folder, and their contents; `None` if the input is not a commit.
+///
+/// # Errors
+/// The commit is unknown, or lacks the subfolder; git fails.
+pub fn commit_files(
+    input: &Input,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Option<Vec<(String, Bytes)>>, Unusable> {
+    let Input::Git {
+        repository,
+        revision,
+        subdir,
+    } = input
+    else {
+        return Ok(None);
+    };
+    let top = clean(subdir.as_deref().unwrap_or_default());
+    commit::files(repository, revision, &top, wanted).map(Some)
 }
 
 /// Reads the ignored rules and paths from the `buf.yaml` of a folder. Other inputs have none.

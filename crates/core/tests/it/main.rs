@@ -27,6 +27,7 @@ mod observe;
 mod order;
 mod pair;
 mod poll;
+mod preview;
 mod rbac;
 mod refused;
 mod resolve;

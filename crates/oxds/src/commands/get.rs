@@ -14,6 +14,7 @@ use tracing::error;
 
 #[cfg(feature = "etcd")]
 use super::etcd_args::EtcdArgs;
+use super::fetch::QUIET;
 use super::print::{self, NamedResource};
 #[cfg(feature = "etcd")]
 use super::published;
@@ -22,10 +23,6 @@ use super::subscription::{FollowError, Subscription};
 use super::{View, dir_options, duration, dynamic_fields, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-
-/// Time without another response after which the answer is complete: large answers come in several
-/// responses, one shortly after the other.
-const QUIET: Duration = Duration::from_millis(150);
 
 const EXAMPLES: &str = "\
 Examples:

@@ -49,10 +49,20 @@ impl FolderFieldArgs {
         strict: bool,
         providers: Option<BTreeSet<String>>,
     ) -> Result<dir::Report, Failure> {
+        let options = self.options(strict, providers)?;
+        dir::load(folder, &options).map_err(|error| unreadable(&error))
+    }
+
+    /// Returns the options for reading a folder.
+    pub(crate) fn options(
+        &self,
+        strict: bool,
+        providers: Option<BTreeSet<String>>,
+    ) -> Result<dir::Options, Failure> {
         let mut options = dir_options(self.lifecycle.allow_unknown_static_fields, strict);
         options.codec.certificate_providers = providers;
         options.codec.policy = self.lifecycle.policy(self.runtime.snapshot()?)?;
-        dir::load(folder, &options).map_err(|error| unreadable(&error))
+        Ok(options)
     }
 }
 

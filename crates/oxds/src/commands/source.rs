@@ -3,6 +3,7 @@
 use oxds_client::Bootstrap;
 use oxds_client::bootstrap::TransportPolicy;
 use oxds_types::ResourceType;
+use oxds_types::discovery::Node;
 
 use super::bootstrap_version::BootstrapVersion;
 use super::client_security::ClientSecurity;
@@ -67,6 +68,11 @@ impl SourceArgs {
     /// Returns the options for the connection.
     pub(crate) fn security(&self) -> &ClientSecurity {
         &self.control_plane.security
+    }
+
+    /// Returns the node, for sources without a server: that of the bootstrap file, if there is one.
+    pub(crate) fn node(&self) -> Result<Node, Failure> {
+        Ok(self.bootstrap()?.node().clone())
     }
 
     /// Returns a bootstrap with only the node, for sources other than gRPC.

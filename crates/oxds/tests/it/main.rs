@@ -13,6 +13,7 @@ mod call;
 mod client_security;
 mod conformance;
 mod demo;
+mod diff;
 mod drain;
 mod hostile_files;
 mod layers;
@@ -22,6 +23,7 @@ mod logging;
 mod mistakes;
 mod observability;
 mod observe;
+mod plan;
 #[cfg(feature = "etcd")]
 mod publish;
 mod repository;

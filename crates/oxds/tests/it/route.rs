@@ -7,7 +7,7 @@ use oxds_core::resource::{Assignment, Cluster, Listener, RouteConfig};
 use serde_json::Value;
 
 use crate::observe::serve_csds;
-use crate::support::{Ran, Serve, folder, oxds, shop};
+use crate::support::{Ran, Serve, documented, folder, oxds, shop};
 
 /// A socket listener `edge` with conditions that only Envoy knows.
 const EDGE: &str = r#""@type": type.googleapis.com/envoy.config.listener.v3.Listener
@@ -40,17 +40,6 @@ filter_chains:
 fn route(dir: &Path, arguments: &[&str]) -> Ran {
     let dir = dir.to_str().expect("UTF-8");
     oxds([&["route", "--dir", dir], arguments].concat())
-}
-
-/// The block of docs/cli.md after this command.
-fn documented(command: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
-    let text = std::fs::read_to_string(path).expect("docs/cli.md");
-    let (_, block) = text
-        .split_once(&format!("$ {command}\n"))
-        .expect("the command");
-    let (block, _) = block.split_once("```").expect("the end of the block");
-    block.to_owned()
 }
 
 #[test]
@@ -88,6 +77,27 @@ async fn folder_server_and_client_give_one_answer() {
     let address = serve_csds(&pool).await.to_string();
     let of_client = oxds([&["route", "--csds", &address], &request[..]].concat());
     assert_eq!(of_client.expect(0, &[]).stdout, of_folder);
+}
+
+/// Given a group whose routes lead elsewhere, then the node of the options decides what a folder says.
+#[test]
+fn s74_route_of_a_folder_applies_the_groups_of_a_node() {
+    let of_group = EDGE.replace("checkout-v1", "checkout-edge");
+    let dir = folder(&[
+        ("edge.yaml", EDGE),
+        (
+            "groups/edge/group.yaml",
+            "match: {id: edge-*, cluster: shop}\n",
+        ),
+        ("groups/edge/edge.yaml", &of_group),
+    ]);
+    let request = ["--listener", "edge", "--authority", "shop.example", "/buy"];
+    route(dir.path(), &request).expect(0, &["cluster checkout-v1"]);
+    let of_edge = ["--node-id", "edge-1", "--cluster", "shop"];
+    let ran = route(dir.path(), &[&of_edge[..], &request].concat());
+    ran.expect(0, &["cluster checkout-edge"]);
+    let other = route(dir.path(), &[&of_edge[..2], &request].concat());
+    other.expect(0, &["cluster checkout-v1"]);
 }
 
 #[test]

@@ -96,6 +96,17 @@ pub(crate) fn cluster(name: &str) -> String {
     )
 }
 
+/// The block of docs/cli.md after this command.
+pub(crate) fn documented(command: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+    let text = fs::read_to_string(path).expect("docs/cli.md");
+    let (_, block) = text
+        .split_once(&format!("$ {command}\n"))
+        .expect("the command");
+    let (block, _) = block.split_once("```").expect("the end of the block");
+    block.to_owned()
+}
+
 /// Returns the path of the example.
 pub(crate) fn shop() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/shop")

@@ -398,10 +398,8 @@ fn edit(content: &mut Content, generator: &mut Generator) {
 
 /// Applies changes to `old`. `new` decides only how items are paired.
 fn apply(old: &Content, new: &Content, changes: &[(&[Step], &ValueChange)]) -> Content {
-    if let [([], change)] = changes {
-        if let ValueChange::Changed { new, .. } = change {
-            return new.clone();
-        }
+    if let [([], ValueChange::Changed { new, .. })] = changes {
+        return new.clone();
     }
     match (old, new) {
         _ if changes.is_empty() => old.clone(),

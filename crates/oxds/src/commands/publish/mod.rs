@@ -187,7 +187,7 @@ fn user_and_machine() -> String {
     format!("{user}@{}", machine.trim())
 }
 
-fn lane(text: &str) -> Result<Segment, String> {
+pub(super) fn lane(text: &str) -> Result<Segment, String> {
     Segment::lane(text).map_err(|error| error.to_string())
 }
 

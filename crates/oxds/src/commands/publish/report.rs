@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use oxds_core::etcd::publisher::{
-    ChangeKind, Conflict, PublishError, PublishOutcome, Summary, SummaryKey,
+    ChangeCounts, ChangeKind, Conflict, PublishError, PublishOutcome, Summary,
 };
 use oxds_core::etcd::{Entry, Segment};
 use oxds_server::Finding;
@@ -10,10 +10,11 @@ use oxds_types::text;
 use serde::Serialize;
 
 use crate::commands::Format;
+use crate::commands::changes::{self, ChangeRow, JsonChange, totals};
 use crate::commands::validate::JsonFinding;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::table::{Table, one_line};
+use crate::table::one_line;
 
 /// Largest number of conflicts that are listed.
 const MAX_CONFLICTS: usize = 20;
@@ -99,7 +100,7 @@ fn text_of(lane: &Segment, outcome: &PublishOutcome) -> String {
             format!("nothing to publish: lane {lane} has this content since publish {seq}")
         }
         PublishOutcome::DryRun(summary) => {
-            format!("dry run: lane {lane} would get {}", totals(summary))
+            format!("dry run: lane {lane} would get {}", totals(counts(summary)))
         }
         PublishOutcome::Published {
             publish,
@@ -108,7 +109,7 @@ fn text_of(lane: &Segment, outcome: &PublishOutcome) -> String {
             ..
         } => format!(
             "published {seq} to lane {lane}: {} ({publish})",
-            totals(summary)
+            totals(counts(summary))
         ),
     };
     let unfinished = match outcome {
@@ -137,68 +138,33 @@ fn summary(outcome: &PublishOutcome) -> Option<&Summary> {
     }
 }
 
-fn totals(summary: &Summary) -> String {
-    let count = |wanted| {
-        let kinds = summary.changes.values();
-        kinds.filter(|kind| **kind == wanted).count()
-    };
-    format!(
-        "{} added, {} changed, {} removed",
-        count(ChangeKind::Added),
-        count(ChangeKind::Changed),
-        count(ChangeKind::Removed)
-    )
+fn counts(summary: &Summary) -> ChangeCounts {
+    ChangeCounts::of(summary.changes.values().copied())
 }
 
 /// Returns a line for each change.
 fn names(summary: &Summary) -> String {
-    let line = |(entry, kind): (&Entry, &ChangeKind)| {
-        let (kind, entry) = (word(*kind), described(entry));
-        one_line(&format!("{kind} {entry}")) + "\n"
-    };
-    summary.changes.iter().map(line).collect()
+    let rows = summary.changes.iter().map(row);
+    rows.map(|row| row.line() + "\n").collect()
 }
 
-fn described(entry: &Entry) -> String {
-    match entry {
-        Entry::Matcher(group) => format!("group {group}"),
-        Entry::Resource(place) => {
-            let group = place.group.as_ref();
-            let group = group.map_or_else(String::new, |group| format!(" (group {group})"));
-            format!("{} {}{group}", place.resource_type, place.name)
-        }
-    }
-}
-
-fn word(kind: ChangeKind) -> &'static str {
-    match kind {
-        ChangeKind::Added => "added",
-        ChangeKind::Changed => "changed",
-        ChangeKind::Removed => "removed",
+fn row((entry, kind): (&Entry, &ChangeKind)) -> ChangeRow {
+    ChangeRow {
+        kind: *kind,
+        group: entry.group().map(ToString::to_string),
+        resource_type: entry.resource_type().cloned(),
+        name: match entry {
+            Entry::Matcher(group) => group.to_string(),
+            Entry::Resource(place) => place.name.to_string(),
+        },
     }
 }
 
 fn table(summary: &Summary) -> String {
-    let mut table = Table::new(["TYPE", "GROUP", "ADDED", "CHANGED", "REMOVED"]);
-    for ((group, resource_type), counts) in summary.counts() {
-        let (resource_type, group) = columns(&(group, resource_type));
-        table.row([
-            resource_type,
-            group,
-            counts.added.to_string(),
-            counts.changed.to_string(),
-            counts.removed.to_string(),
-        ]);
-    }
-    table.text()
-}
-
-/// Returns type and group as texts. Matchers have the type `group`.
-fn columns((group, resource_type): &SummaryKey) -> (String, String) {
-    let resource_type = resource_type.as_ref();
-    let resource_type = resource_type.map_or_else(|| "group".to_owned(), ToString::to_string);
-    let group = group.as_ref().map_or_else(String::new, ToString::to_string);
-    (resource_type, group)
+    let counts = summary.counts().into_iter();
+    changes::table(counts.map(|((group, resource_type), counts)| {
+        (group.map(|group| group.to_string()), resource_type, counts)
+    }))
 }
 
 /// Result of a publish, for the report.
@@ -224,16 +190,6 @@ struct JsonReport<'a> {
     findings: Vec<JsonFinding<'a>>,
 }
 
-#[derive(Debug, Serialize)]
-struct JsonChange {
-    change: &'static str,
-    group: Option<String>,
-    /// Absent for a group itself.
-    #[serde(rename = "type")]
-    resource_type: Option<String>,
-    name: String,
-}
-
 impl<'a> JsonReport<'a> {
     fn of(lane: &Segment, outcome: &'a PublishOutcome, findings: &'a [Finding]) -> Self {
         let (seq, publish, unfinished) = match outcome {
@@ -254,24 +210,8 @@ impl<'a> JsonReport<'a> {
             seq,
             publish,
             unfinished,
-            changes: changes
-                .map(|(entry, kind)| JsonChange::of(entry, *kind))
-                .collect(),
+            changes: changes.map(|change| row(change).into()).collect(),
             findings: findings.iter().map(JsonFinding::of).collect(),
-        }
-    }
-}
-
-impl JsonChange {
-    fn of(entry: &Entry, kind: ChangeKind) -> Self {
-        Self {
-            change: word(kind),
-            group: entry.group().map(ToString::to_string),
-            resource_type: entry.resource_type().map(|of| of.message().to_owned()),
-            name: match entry {
-                Entry::Matcher(group) => group.to_string(),
-                Entry::Resource(place) => place.name.to_string(),
-            },
         }
     }
 }

@@ -6,23 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use oxds_client::{Bootstrap, Source};
+use oxds_client::Bootstrap;
 use oxds_core::explain::ResourceSource;
-use oxds_core::snapshot::Protocol;
+use oxds_core::preview::State;
 use oxds_server::{Severity, dir};
 use oxds_types::ResourceType;
+use oxds_types::discovery::Node;
 use oxds_types::reference::references;
-use tokio::time::timeout;
 use tracing::error;
 
 use crate::commands::control_plane::{ControlPlane, first_server, host_and_port, rpc_failed};
+use crate::commands::fetch::{Wanted, fetch};
 use crate::commands::source::SourceArgs;
-use crate::commands::subscription::{FollowError, Subscription};
+use crate::commands::states::seen_by;
 use crate::commands::{dir_options, duration, runtime, unreadable};
 use crate::exit::Failure;
-
-/// Time without another response after which the answer is complete, as for `oxds get`.
-const QUIET: Duration = Duration::from_millis(150);
 
 /// Number of references that are followed from a listener: to routes, clusters of aggregates, endpoints.
 const DEPTH: usize = 20;
@@ -39,8 +37,8 @@ const TYPES: [ResourceType; 5] = [
 /// Where the resources come from.
 #[derive(Debug, clap::Args)]
 pub(super) struct Origin {
-    /// Read a folder instead of a control plane
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["csds", "server", "bootstrap", "node_id", "cluster"])]
+    /// Read a folder instead of a control plane: what the node of --node-id and --cluster sees of it
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["csds", "server"])]
     dir: Option<PathBuf>,
     /// Read what a client has, by its CSDS service
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port, conflicts_with_all = ["server", "bootstrap", "node_id", "cluster"])]
@@ -73,7 +71,7 @@ impl Resources {
     /// Loads all that requests to these listeners need.
     pub(super) fn load(from: &Origin, listeners: &[&str]) -> Result<Self, Failure> {
         let found = match (&from.dir, &from.csds) {
-            (Some(dir), _) => of_folder(dir)?,
+            (Some(dir), _) => of_folder(dir, &from.source.node()?)?,
             (None, Some(address)) => runtime()?.block_on(of_client(from, address))?,
             (None, None) => {
                 let bootstrap = from.source.bootstrap()?;
@@ -84,17 +82,18 @@ impl Resources {
     }
 }
 
-/// Reads a folder. Errors of its files are logged: the rest is explained.
-fn of_folder(dir: &Path) -> Result<Found, Failure> {
+/// Reads what a node sees of a folder. Errors of its files are logged: the rest is explained.
+fn of_folder(dir: &Path, node: &Node) -> Result<Found, Failure> {
     let report = dir::load(dir, &dir_options(false, false)).map_err(|error| unreadable(&error))?;
     let errors = report.findings.iter();
     for finding in errors.filter(|finding| finding.severity == Severity::Error) {
         error!("{finding}");
     }
+    let state = State::new(report.of_all_nodes(), &report.groups);
+    let (view, _) = seen_by(&state, node);
     let mut found = Found::new();
-    for resource in report.of_all_nodes() {
-        let name = Arc::from(resource.name().to_string());
-        let of_type = found.entry(resource.resource_type().clone()).or_default();
+    for ((resource_type, name), resource) in view.of_all_nodes {
+        let of_type = found.entry(resource_type).or_default();
         of_type.insert(name, resource.value());
     }
     Ok(found)
@@ -144,7 +143,7 @@ async fn of_control_plane(
     for _ in 0..DEPTH {
         let mut next: BTreeMap<ResourceType, BTreeSet<Arc<str>>> = BTreeMap::new();
         for (resource_type, names) in wanted {
-            let fetched = fetch(limit, bootstrap, &resource_type, names).await?;
+            let fetched = fetch(limit, bootstrap, &resource_type, named(names)).await?;
             for reference in fetched
                 .values()
                 .flat_map(|value| references(&resource_type, value))
@@ -169,40 +168,12 @@ async fn of_control_plane(
         .is_none_or(BTreeMap::is_empty)
     {
         // For the error, which has the nearest names.
-        let all = fetch(limit, bootstrap, &ResourceType::LISTENER, BTreeSet::new()).await?;
+        let all = fetch(limit, bootstrap, &ResourceType::LISTENER, Wanted::default()).await?;
         found.insert(ResourceType::LISTENER, all);
     }
     Ok(found)
 }
 
-/// Fetches resources by name; all of the type without names. Uses delta, because a delta server reports a missing resource at
-/// once.
-async fn fetch(
-    limit: Duration,
-    bootstrap: &Bootstrap,
-    resource_type: &ResourceType,
-    names: BTreeSet<Arc<str>>,
-) -> Result<BTreeMap<Arc<str>, Bytes>, Failure> {
-    let count = names.len();
-    let source = Source::ads();
-    let mut subscription =
-        Subscription::start(&source, bootstrap, resource_type, names, Protocol::Delta)?;
-    let first = timeout(limit, subscription.next()).await;
-    first
-        .map_err(|_| {
-            let uri = subscription.uri();
-            Failure::negative(format_args!("no response from {uri} for {resource_type}"))
-                .hint("it may have no resources for this node: see --node-id")
-        })?
-        .map_err(FollowError::into_failure)?;
-    // The stream does not end after the last response: all names, or a pause, mean that the answer is complete.
-    while count == 0 || subscription.resources().count() < count {
-        match timeout(QUIET, subscription.next()).await {
-            Ok(more) => more.map_err(FollowError::into_failure)?,
-            Err(_) => break,
-        };
-    }
-    let resources = subscription.resources();
-    let values = resources.map(|(name, resource)| (Arc::clone(name), resource.value.clone()));
-    Ok(values.collect())
+fn named(names: BTreeSet<Arc<str>>) -> Wanted {
+    Wanted { names, at_least: 0 }
 }

@@ -14,25 +14,34 @@ use crate::table::{ago, one_line};
 
 /// A client, as in `docs/status-json.md`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct NodeStatus {
-    pub(super) id: String,
+pub(in crate::commands) struct NodeStatus {
+    pub(in crate::commands) id: String,
     pub(super) cluster: String,
     /// `sotw`, `delta`, `fetch` or `rest`; empty if unknown.
     pub(super) protocol: String,
     pub(super) peer: Option<String>,
+    /// Groups of the node, the most specific first.
+    #[serde(default)]
+    pub(in crate::commands) groups: Vec<String>,
     #[serde(rename = "kinds")]
-    pub(super) types: Vec<NodeType>,
+    pub(in crate::commands) types: Vec<NodeType>,
 }
 
 /// State of a client for one resource type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct NodeType {
+pub(in crate::commands) struct NodeType {
     #[serde(rename = "kind")]
-    pub(super) resource_type: String,
+    pub(in crate::commands) resource_type: String,
     pub(super) state: SyncState,
     /// Major of the API that the client uses, `v2` or `v3`; empty if unknown.
     #[serde(default)]
     pub(super) api: String,
+    /// Whether the client subscribes to all resources of the type.
+    #[serde(default)]
+    pub(in crate::commands) wildcard: bool,
+    /// Number of names that it subscribes to.
+    #[serde(default)]
+    pub(in crate::commands) names: usize,
     /// Version of the latest response.
     pub(super) sent: Option<String>,
     /// Version of the latest ACKed response.
@@ -52,7 +61,7 @@ pub(super) struct NodeType {
 
 /// A change that is not sent yet, and the resource that it waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct HeldBackChange {
+pub(in crate::commands) struct HeldBackChange {
     /// `update`, `removal` or `answer`.
     pub(super) change: String,
     pub(super) name: Option<String>,
@@ -63,7 +72,7 @@ pub(super) struct HeldBackChange {
 
 /// The resource, or the type if `name` is `None`, that a change waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct WaitsFor {
+pub(in crate::commands) struct WaitsFor {
     #[serde(rename = "kind")]
     pub(super) resource_type: String,
     pub(super) name: Option<String>,
@@ -74,7 +83,7 @@ pub(super) struct WaitsFor {
 
 /// The latest NACK of a type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct NackedResponse {
+pub(in crate::commands) struct NackedResponse {
     pub(super) version: String,
     pub(super) reason: String,
     pub(super) seconds_ago: f64,
@@ -82,7 +91,7 @@ pub(super) struct NackedResponse {
 
 /// A resource that the client NACKed by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct NackedResource {
+pub(in crate::commands) struct NackedResource {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) reason: String,
@@ -91,7 +100,7 @@ pub(super) struct NackedResource {
 
 /// A change that was rolled back after NACKs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Rollback {
+pub(in crate::commands) struct Rollback {
     #[serde(rename = "kind")]
     pub(super) resource_type: String,
     pub(super) name: String,
@@ -134,8 +143,10 @@ pub(in crate::commands) async fn fetch_nodes(
 
 /// The whole report, in the form of `/status.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct StatusReport {
-    pub(super) nodes: Vec<NodeStatus>,
+pub(in crate::commands) struct StatusReport {
+    pub(in crate::commands) nodes: Vec<NodeStatus>,
+    #[serde(default, skip_serializing)]
+    pub(in crate::commands) snapshot: Served,
     #[serde(default)]
     pub(super) away: Vec<AwayNode>,
     #[serde(default)]
@@ -147,15 +158,31 @@ pub(super) struct StatusReport {
     pub(super) page: Page,
 }
 
+/// The configuration that is served to nodes in no group.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(in crate::commands) struct Served {
+    #[serde(default, rename = "kinds")]
+    pub(in crate::commands) types: Vec<ServedType>,
+}
+
+/// The resources of a type.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+pub(in crate::commands) struct ServedType {
+    pub(in crate::commands) type_url: String,
+    pub(in crate::commands) resources: usize,
+}
+
 /// The place of a status page in the lists of clients and loads.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(super) struct Page {
+pub(in crate::commands) struct Page {
     /// Path of the next page.
     pub(super) next: Option<String>,
 }
 
 /// Fetches the current state of all clients.
-pub(super) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, Failure> {
+pub(in crate::commands) async fn fetch(
+    control_plane: &ControlPlane,
+) -> Result<StatusReport, Failure> {
     if let Some(page) = control_plane.status_page().await
         && let Ok(mut report) = serde_json::from_slice::<StatusReport>(&page.body)
     {
@@ -181,6 +208,7 @@ pub(super) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, 
         nodes: nodes.collect(),
         away: Vec::new(),
         rollbacks: Vec::new(),
+        snapshot: Served::default(),
         store: StoreStatus::default(),
         page: Page::default(),
     })
@@ -209,6 +237,7 @@ impl NodeType {
     /// Sums up the resources of a type: its state is the worst of theirs.
     fn sum(resource_type: String, resources: Vec<ClientResource>) -> Self {
         let state = resources.iter().map(|resource| resource.state).max();
+        let names = resources.len();
         let nacked: Vec<_> = resources
             .into_iter()
             .filter_map(|resource| {
@@ -225,6 +254,8 @@ impl NodeType {
             resource_type,
             state: state.unwrap_or(SyncState::NotSent),
             api: String::new(),
+            wildcard: false,
+            names,
             sent: None,
             acknowledged: None,
             since_seconds: nacked.iter().map(|nacked| nacked.seconds_ago).next(),

@@ -14,7 +14,7 @@ use crate::support::{Ran, folder, oxds};
 
 const ORDER: &str = "syntax = \"proto3\";\n\npackage shop.v1;\n\nmessage Order {\n  string id = 1;\n  int32 count = 2;\n}\n";
 
-fn git(dir: &Path, arguments: &[&str]) {
+pub(crate) fn git(dir: &Path, arguments: &[&str]) {
     let git = Command::new("git")
         .arg("-C")
         .arg(dir)
@@ -48,7 +48,7 @@ fn write(dir: &Path, name: &str, text: &str) {
     fs::write(path, text).expect("a file");
 }
 
-fn commit(dir: &Path, message: &str, date: &str) {
+pub(crate) fn commit(dir: &Path, message: &str, date: &str) {
     git(dir, &["add", "."]);
     // The date of the commit matters, and only the environment can set it.
     let git = Command::new("git")

@@ -3,6 +3,7 @@
 use oxds_core::etcd::{Entry, Key, Segment, Stored};
 
 use super::{Store, key_of, prefix};
+use crate::rollout::eds_cluster;
 use crate::support::{cluster, folder, oxds};
 
 const GROUP: &str = "match: {id: edge-*}\n";
@@ -247,4 +248,36 @@ fn g3_value_has_type_and_bytes_of_the_resource() {
         json.stdout.contains(&stored.version().to_string()),
         "{json:?}"
     );
+}
+
+/// given a published folder / when another is planned against etcd / then the plan is what a publish would do, with and without
+/// `--prune`, and resources of other lanes satisfy references.
+#[test]
+fn g13_plan_against_etcd_is_that_of_a_publish() {
+    let store = Store::start();
+    let assignment = "\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: a\n";
+    let endpoints = folder(&[("e.yaml", assignment)]);
+    store
+        .publish(endpoints.path(), ["--lane", "endpoints"])
+        .expect(0, &[]);
+    let eds = eds_cluster("a");
+    let dir = folder(&[("a.yaml", &eds), ("b.yaml", &cluster("b"))]);
+    store.publish(dir.path(), []).expect(0, &[]);
+    let next = folder(&[("a.yaml", &eds.replace(": 1s", ": 2s"))]);
+    let (path, url) = (next.path().to_str().expect("UTF-8"), store.etcd.url());
+    let plan = |more: &[&str]| oxds([&["plan", path, "--etcd", &url], more].concat());
+    let ran = plan(&[]);
+    ran.expect(
+        0,
+        &[
+            "changed cds a\n    ~ connect_timeout: \"1s\" -> \"2s\"\n",
+            "plan against lane main of /oxds/default: 0 added, 1 changed, 0 removed\n",
+        ],
+    );
+    assert!(!ran.stdout.contains("refers to"), "{ran:#?}");
+    plan(&["--prune", "--detailed-exitcode"]).expect(2, &["removed cds b\n"]);
+    let dry_run = store.publish(next.path(), ["--dry-run", "--prune"]);
+    dry_run.expect(0, &["changed cds a\n", "removed cds b\n"]);
+    store.publish(next.path(), ["--prune"]).expect(0, &[]);
+    plan(&["--prune", "--detailed-exitcode"]).expect(0, &["nothing would change"]);
 }
