@@ -45,8 +45,8 @@ pub mod publisher;
 pub mod replica_status;
 pub mod rollback;
 pub mod shedding;
-pub mod status_pace;
 pub mod space;
+pub mod status_pace;
 pub mod stored;
 
 pub use digest::Digest;
@@ -57,6 +57,6 @@ pub use key_error::KeyError;
 pub use keys::{Key, KeyRange};
 pub use names::{Prefix, PublishId, Segment};
 pub use replica_status::{ReplicaStatus, ServedPublish};
-pub use status_pace::StatusPace;
 pub use space::{Space, SpaceLevel};
+pub use status_pace::StatusPace;
 pub use stored::{Origin, Staged, Stored, StoredError};

@@ -122,6 +122,7 @@ mod tests {
             address: client.parse().unwrap(),
             identity: None,
             budgets: Budgets::of_connection(&Budget::of_server(&limits), &limits),
+            moving: tokio_util::sync::CancellationToken::new(),
         };
         let mut request = Request::get("/status.json").extension(peer);
         for (name, value) in headers {

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::publishing::Writer;
 use super::{Client, Replica, etcd, publish, served};
-use crate::admin;
 use crate::client::ack_delta;
 use crate::{admin, until};
 
