@@ -11,7 +11,7 @@ use std::time::Duration;
 use oxds_core::snapshot::Protocol;
 
 use super::holding::{Holding, resource_name};
-use super::http::get;
+use super::http::{Fetched, get};
 use super::request;
 use super::rig::{Contestant, Pushes, Rig, wait};
 use super::swarm::{Manner, Swarm};
@@ -74,7 +74,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     wait(async {
         fill(&mut crowd, &size).await?;
         if plan.wants("O-1") {
-            pages(&mut rig, &size, table)?;
+            pages(&mut rig, &size, table).await?;
         }
         if plan.wants("O-2") {
             readers(&mut rig, &size, table).await?;
@@ -97,7 +97,7 @@ async fn fill(crowd: &mut Swarm, size: &Size) -> Result<(), String> {
 }
 
 /// O-1: time and size of each page, after a change that none of them has seen.
-fn pages(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), String> {
+async fn pages(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), String> {
     rig.server.tell(&format!("graph {}", size.routes))?;
     let last = size.routes - 1;
     let graph = format!("/graph?listener=graph&path=/service.{last}/Get");
@@ -119,8 +119,9 @@ fn pages(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), String> {
         let (mut times, mut bytes) = (Vec::new(), 0);
         for _ in 0..size.rounds {
             rig.server.tell("change")?;
-            sleep(STALE);
-            let fetched = get(&http, path)?.ok()?;
+            // The clients of this thread answer pings meanwhile: a server ends those that do not.
+            tokio::time::sleep(STALE).await;
+            let fetched = page(&http, path).await?;
             times.push(fetched.first_byte);
             bytes = bytes.max(fetched.text.len());
         }
@@ -131,6 +132,13 @@ fn pages(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), String> {
         table.limit("O-1", &format!("{what}: bytes"), bytes as f64, PAGE_BYTES);
     }
     Ok(())
+}
+
+/// Requests a page on another thread.
+async fn page(http: &str, path: &str) -> Result<Fetched, String> {
+    let (http, path) = (http.to_owned(), path.to_owned());
+    let fetched = tokio::task::spawn_blocking(move || get(&http, &path)?.ok());
+    fetched.await.map_err(|error| error.to_string())?
 }
 
 fn http_address(rig: &Rig) -> Result<String, String> {
