@@ -275,7 +275,8 @@ async fn programs(cx: Context) -> Fallible {
     content.set(&[("a", "1")])?;
     let folder = crate::config::Folder::create(&cx.dir)?;
     let oxds = Oxds::serve(&cx, &folder).await?;
-    for address in [backend.address, oxds.grpc, oxds.http] {
+    // A port that closes the connection without a word, as that of HTTP/1 does, may also be a member that starts.
+    for address in [backend.address, oxds.grpc] {
         let url = format!("http://{address}");
         let mut command = tokio::process::Command::new(&cx.peers.oxds);
         command.args(["serve", "--etcd", &url]);
