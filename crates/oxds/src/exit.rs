@@ -66,6 +66,7 @@ impl Failure {
     }
 
     /// Returns the message, without advice.
+    #[cfg(feature = "etcd")]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -206,6 +206,7 @@ impl SessionWaker {
     }
 
     /// Whether the client has not answered this change.
+    #[cfg(any(test, feature = "page"))]
     pub(super) fn owes(&self, number: u64) -> bool {
         let owed = self.owed();
         owed.iter().any(|owed| owed.change.number == number)
@@ -264,6 +265,10 @@ impl SessionWaker {
 
 /// Handle to how far the client of a session is, for pages.
 #[derive(Debug, Clone)]
+#[cfg_attr(
+    not(feature = "page"),
+    expect(dead_code, reason = "read by the page alone")
+)]
 pub(crate) struct Answers(Arc<SessionWaker>);
 
 impl Answers {

@@ -267,8 +267,8 @@ async fn until_text(content: &Content, options: &[&str], text: &str) -> Fallible
     .await
 }
 
-/// given addresses with another gRPC server, with a management server and with a server of HTTP/1 / when a replica starts or a writer
-/// publishes / then both end with an error that says that this is not an etcd.
+/// given addresses with another gRPC server and with a management server / when a replica starts or a writer publishes / then both end
+/// with an error that says that this is not an etcd.
 async fn programs(cx: Context) -> Fallible {
     let backend = Backend::start("a").await?;
     let content = Content::new(&cx, "content", "")?;
