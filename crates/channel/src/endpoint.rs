@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
+use http::HeaderMap;
 use http::uri::Authority;
 use oxds_client::load::LocalityLoad;
 use oxds_core::lb::{CallResults, EjectionReason};
@@ -156,6 +157,8 @@ pub(crate) struct PickedConnection {
     /// Counts the attempt until its end.
     pub(crate) guard: AttemptGuard,
     pub(crate) picked: Arc<Picked>,
+    /// Headers that the policy adds to the attempt; `None` for most.
+    pub(crate) added: Option<Box<HeaderMap>>,
 }
 
 /// An endpoint of the assignment, with its connections if its priority was tried.
@@ -267,6 +270,7 @@ impl PickAddress {
                 .with_load(self.load.as_ref().map(LocalityLoad::begin))
                 .with_results(self.results.clone()),
             picked: Arc::clone(&self.picked),
+            added: None,
         }
     }
 }

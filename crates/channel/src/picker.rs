@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use oxds_client::load;
 use oxds_client::rpc::random;
 use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyConfig, PolicyPicker};
@@ -288,7 +289,10 @@ impl ActivePicker {
                 Pick::Child(child) => {
                     let picked = self.children.get(child).and_then(|child| child.begin());
                     if let Some(picked) = picked {
-                        return PickResult::Complete(picked);
+                        return PickResult::Complete(PickedConnection {
+                            added: self.added_headers(call, child),
+                            ..picked
+                        });
                     }
                 }
                 Pick::Connect(child) => {
@@ -305,6 +309,21 @@ impl ActivePicker {
             }
         }
         PickResult::Queue
+    }
+
+    /// Returns the headers that the policy adds to an attempt.
+    fn added_headers(&self, call: &PickCall<'_>, child: usize) -> Option<Box<HeaderMap>> {
+        let mut headers = None::<Box<HeaderMap>>;
+        self.policy.add_headers(call, child, &mut |name, value| {
+            let header = (name.parse::<HeaderName>(), HeaderValue::from_str(value));
+            // Names of the protocol are the channel's own.
+            if let (Ok(name), Ok(value)) = header
+                && !name.as_str().starts_with("grpc-")
+            {
+                headers.get_or_insert_default().append(name, value);
+            }
+        });
+        headers
     }
 
     fn status(&self) -> Status {

@@ -172,6 +172,7 @@ impl<'a> Rpc<'a> {
             sender,
             guard,
             picked,
+            added,
         } = self.pick(request, retry).await?;
         self.recorder.attempt(guard, &picked);
         // Saved without the headers and the authority of this attempt. gRFC A28: routes do not see the user agent of the
@@ -179,6 +180,9 @@ impl<'a> Rpc<'a> {
         let head = SavedHead::of(request);
         if !head.has_agent {
             request.headers_mut().insert(USER_AGENT, AGENT);
+        }
+        for (name, value) in added.iter().flat_map(|added| added.iter()) {
+            request.headers_mut().append(name, value.clone());
         }
         retry.write(request.headers_mut());
         if !self.deadline.write(request.headers_mut()) {

@@ -6,12 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use oxds_channel::testing::{ClusterSpec, EchoBackend, cluster, config};
+use oxds_channel::policy::{
+    CustomEndpoint, CustomPicker, CustomPolicy, CustomUpdate, Pick, PickCall, SharedPolicy,
+};
+use oxds_channel::testing::{Call, ClusterSpec, EchoBackend, LocalitySpec, call, cluster, config};
 use oxds_channel::{Connectivity, XdsChannel};
 use oxds_core::lb::policy::{PolicyConfig, WeightedRoundRobinConfig};
 use tonic::Code;
 
-use crate::support::{backends, call_once, channel, eventually, ready, spread};
+use crate::support::{backends, call_once, channel, eventually, ready, retry_policy, spread};
 
 const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 
@@ -260,4 +263,70 @@ async fn c253_random_subsetting_connects_only_the_subset() {
     let counts = spread(&channel, 40).await;
     assert_eq!(counts.len(), 2, "{counts:?}");
     assert_eq!(accepted(&backends), 2);
+}
+
+/// A policy of the program: the first endpoint gets every call, and headers.
+#[derive(Debug)]
+struct WithHeaders;
+
+impl CustomPolicy for WithHeaders {
+    fn name(&self) -> &str {
+        "with headers"
+    }
+
+    fn update(&self, endpoints: &[CustomEndpoint<'_>]) -> CustomUpdate {
+        CustomUpdate {
+            state: endpoints[0].state,
+            picker: Box::new(Self),
+        }
+    }
+}
+
+impl CustomPicker for WithHeaders {
+    fn pick(&self, _: &PickCall<'_>, _: &mut dyn FnMut() -> u64) -> Pick {
+        Pick::Child(0)
+    }
+
+    fn add_headers(&self, call: &PickCall<'_>, index: usize, add: &mut dyn FnMut(&str, &str)) {
+        add("x-reason", &format!("{} at {index}", call.path));
+        add("x-reason", "again");
+        // Neither is sent: the first is not HTTP, and the second belongs to the protocol.
+        add("x reason", "space");
+        add("grpc-timeout", "1n");
+    }
+}
+
+#[tokio::test]
+async fn c200_policy_of_the_program_adds_headers() {
+    let backends: [EchoBackend; 2] = backends().await;
+    let (script, channel) = channel();
+    let policy = PolicyConfig::Custom(SharedPolicy::new(WithHeaders));
+    // Inside `wrr_locality` the endpoint has another number than in its locality.
+    let policy = PolicyConfig::WrrLocality(policy.into());
+    let [away, here] = backends.each_ref().map(EchoBackend::address);
+    backends[0].kill();
+    let localities: [LocalitySpec<'_>; 2] = [("away", 1, &[away]), ("here", 1, &[here])];
+    let spec = cluster("one", &[&localities], 0).with_policy(policy);
+    let retry = retry_policy(2, Duration::from_millis(1), Duration::from_millis(10));
+    let resources = config(ALL, vec![spec]);
+    script.set(resources.map_routes(|forward| forward.retry = Some(Arc::clone(&retry))));
+    for failures in [0, 1] {
+        // A second attempt has the headers of its own pick only.
+        backends[1].fail_next(failures, 14, HeaderMap::new());
+        let keep = (
+            HeaderName::from_static("x-keep"),
+            HeaderValue::from_static(""),
+        );
+        let request = Call {
+            path: "/shop.Cart/Get",
+            headers: HeaderMap::from_iter([keep]),
+            ..Call::default()
+        };
+        let (_, picked) = call(&channel, request).await.unwrap();
+        assert_eq!(picked.unwrap().address, here);
+        let seen = backends[1].request_headers();
+        let reasons: Vec<_> = seen.get_all("x-reason").iter().collect();
+        assert_eq!(reasons, ["/shop.Cart/Get at 0", "again"]);
+        assert!(!seen.contains_key("grpc-timeout"), "{seen:?}");
+    }
 }

@@ -10,7 +10,7 @@
 //! | `api_listener_test` | `api_listener` |
 //! | `subsetting_test` | `subsetting` by the policy of gRFC A68, since `oxds serve` makes no subsets; our client only, grpc-go 1.64 lacks the policy |
 //! | `round_robin_test`, `change_backend_service_test` | `round_robin` and `change_backend_service` of the older suite |
-//! | `custom_lb_test` | left out: a policy of the program cannot add metadata to a call |
+//! | `custom_lb_test` | `custom_lb` |
 //! | `authz_test`, `security_test`, `spiffe_…`, `app_net_…`, `cloud_run_…` | left out: they need servers or credentials by xDS, or a cloud |
 //! | `gamma/affinity…` | left out: its control plane is Kubernetes; `scenarios/sessions.rs` compares the cookies with C-core's (gRFC A55, A60) |
 //! | `dualstack_test` | left out: it needs IPv6 between the processes |
@@ -52,6 +52,7 @@ pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Cast) -> Ending), clien
     add("api_listener", |cx, cast| {
         Box::pin(api_listener_handoff(cx, cast))
     });
+    add("custom_lb", |cx, cast| Box::pin(custom_lb(cx, cast)));
     if client == Suite::Oxds {
         add("subsetting", |cx, cast| Box::pin(subsetting(cx, cast)));
     }
@@ -352,6 +353,45 @@ async fn api_listener_handoff(cx: Context, cast: Cast) -> Fallible {
     mesh.client.next(CALLS).await?;
     mesh.served_by(&["b"]).await?;
     mesh.client.at_most_failed(cast.lost_in_a_move()).await
+}
+
+/// Given a cluster whose policies are one that no client knows and then one of the client's program,
+/// when the client calls,
+/// then the second is in use: it adds a header to each call, by which the server fails them all with DATA_LOSS (A52).
+async fn custom_lb(cx: Context, cast: Cast) -> Fallible {
+    const POLICY: &str = r#"load_balancing_policy:
+  policies:
+  - typed_extension_config:
+      name: localities
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.load_balancing_policies.wrr_locality.v3.WrrLocality
+        endpoint_picking_policy:
+          policies:
+          - typed_extension_config:
+              name: unknown
+              typed_config:
+                "@type": type.googleapis.com/xds.type.v3.TypedStruct
+                type_url: type.googleapis.com/test.ThisLoadBalancerDoesNotExist
+                value: { foo: bar }
+          - typed_extension_config:
+              name: known
+              typed_config:
+                "@type": type.googleapis.com/xds.type.v3.TypedStruct
+                type_url: type.googleapis.com/test.RpcBehaviorLoadBalancer
+                value: { rpcBehavior: error-code-15 }"#;
+    const DATA_LOSS: i32 = 15;
+    let [a] = servers(&cx, cast, ["a"]).await?;
+    let resources = [
+        routes(&[("blue", 1)]),
+        cluster_with("blue", POLICY),
+        assignment("blue", &[&[a.address]]),
+    ];
+    let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=100"]).await?;
+    mesh.ended("calls fail with DATA_LOSS only", CALLS, |codes| {
+        let of_unary = codes.get(&UnaryCall);
+        codes.len() == 1 && of_unary.is_some_and(|codes| codes.keys().eq([&DATA_LOSS]))
+    })
+    .await
 }
 
 /// Given eight backends and subsets of four,

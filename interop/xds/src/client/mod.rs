@@ -1,5 +1,6 @@
 //! The client: calls at a steady rate through an `XdsChannel`, and statistics by answering host.
 
+mod balancer;
 mod load;
 mod plan;
 mod service;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Parser};
 use oxds_channel::{BuildError, XdsChannel};
-use oxds_client::{BootstrapError, ClientPool};
+use oxds_client::{Bootstrap, BootstrapError, ClientPool, Options};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tonic::Code;
@@ -127,7 +128,11 @@ impl Client {
         OBSERVABILITY.unless_off(flags.enable_csm_observability)?;
         let timeout = Duration::from_secs(flags.rpc_timeout_sec.into());
         let plan = Plan::of_flags(&flags.rpc, &flags.metadata, timeout)?;
-        let pool = ClientPool::from_env()?;
+        let options = Options {
+            extensions: balancer::extensions(),
+            ..Options::default()
+        };
+        let pool = ClientPool::with_options(Bootstrap::from_env()?, options);
         let port = Port::bind(flags.stats_port, AddressType::Both).await?;
         let channel = |_| {
             XdsChannel::builder(&*flags.server)

@@ -14,7 +14,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
 /// The header name; several headers, and several steps in one, form one list.
-pub(super) const BEHAVIOUR: &str = "rpc-behavior";
+pub(crate) const BEHAVIOUR: &str = "rpc-behavior";
 /// Number of the attempt, from a client that retries (gRFC A6); absent for the first.
 const ATTEMPTS: &str = "grpc-previous-rpc-attempts";
 

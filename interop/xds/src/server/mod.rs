@@ -15,6 +15,7 @@ use oxds_grpc_server::{BoundServer, BuildError, ServeError, XdsServer};
 
 use crate::flags;
 use crate::wire::{AddressType, Port, PortError};
+pub(crate) use behaviour::BEHAVIOUR;
 use service::TestService;
 
 /// File in which Linux has the host name.

@@ -48,6 +48,14 @@ pub struct CustomUpdate {
 pub trait CustomPicker: fmt::Debug + Send + Sync {
     /// Chooses an endpoint, by its index in the update. `random` gives uniform random numbers.
     fn pick(&self, call: &PickCall<'_>, random: &mut dyn FnMut() -> u64) -> Pick;
+
+    /// Adds headers to an attempt that goes to the endpoint with this index, by name and value. By default none.
+    ///
+    /// They are added to those that the request has. Headers that HTTP does not allow are left out, and so are those that start with
+    /// `grpc-`, which belong to the protocol. A retry is another pick, with headers of its own.
+    fn add_headers(&self, call: &PickCall<'_>, index: usize, add: &mut dyn FnMut(&str, &str)) {
+        let _ = (call, index, add);
+    }
 }
 
 /// A policy of the program in a configuration. Clones are the same policy, and equal to each other only.
@@ -122,6 +130,19 @@ impl CustomNodePicker {
             Pick::Connect(index) if index < self.count => Pick::Connect(self.start + index),
             Pick::Child(_) | Pick::Connect(_) | Pick::Fail => Pick::Fail,
             Pick::Queue => Pick::Queue,
+        }
+    }
+
+    /// Adds the headers for a child, if it is one of the node's.
+    pub(super) fn add_headers(
+        &self,
+        call: &PickCall<'_>,
+        child: usize,
+        add: &mut dyn FnMut(&str, &str),
+    ) {
+        let index = child.checked_sub(self.start);
+        if let Some(index) = index.filter(|&index| index < self.count) {
+            self.picker.add_headers(call, index, add);
         }
     }
 }

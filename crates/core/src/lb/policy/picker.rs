@@ -47,6 +47,11 @@ impl PolicyPicker {
         self.0.pick(call, children, random)
     }
 
+    /// Adds the headers that a policy of the program has for an attempt that goes to `child`, by name and value.
+    pub fn add_headers(&self, call: &PickCall<'_>, child: usize, add: &mut dyn FnMut(&str, &str)) {
+        self.0.add_headers(call, child, add);
+    }
+
     /// Returns the children that are picked by weight, each with its weight: the largest is 65,535. Empty unless weights are
     /// known (gRFC A58).
     #[must_use]
@@ -78,6 +83,22 @@ impl PickerNode {
                 let locality = localities.pick(random());
                 locality.pick(call, children, random)
             }
+        }
+    }
+
+    fn add_headers(&self, call: &PickCall<'_>, child: usize, add: &mut dyn FnMut(&str, &str)) {
+        match self {
+            Self::Custom(picker) => picker.add_headers(call, child, add),
+            Self::Localities(localities) => {
+                for locality in localities.items() {
+                    // All localities have the same policy, so that most calls end here at once.
+                    let Self::Custom(picker) = locality else {
+                        return;
+                    };
+                    picker.add_headers(call, child, add);
+                }
+            }
+            _ => {}
         }
     }
 
