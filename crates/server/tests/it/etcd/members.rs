@@ -1,7 +1,15 @@
 //! Programs at the address of a member.
 
+use std::convert::Infallible;
+use std::future::ready;
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use oxds_server::store::etcd::client::{Blame, Endpoints, EtcdError, Members, Reason};
 use oxds_testkit::certificates::Authority;
 use oxds_testkit::etcd::ScriptedEtcd;
@@ -48,6 +56,39 @@ async fn g33_http_1_server_is_not_an_etcd() {
 async fn g33_other_grpc_server_is_not_an_etcd() {
     let server = crate::Running::with_clusters(&[]).await;
     let error = fault(&format!("http://{}", server.grpc)).await;
+    assert!(matches!(error.reason(), Reason::NotEtcd(_)), "{error:?}");
+}
+
+/// Starts a gRPC server that answers each call with this message.
+async fn answering_calls(message: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answer = service_fn(move |_: Request<Incoming>| {
+        let prefix = [0, 0, 0, 0, u8::try_from(message.len()).unwrap()];
+        let status = (HeaderName::from_static("grpc-status"), HeaderValue::from(0));
+        let trailers = HeaderMap::from_iter([status]);
+        let body = Full::new(Bytes::from([&prefix, message].concat()));
+        let body = body.with_trailers(ready(Some(Ok::<_, Infallible>(trailers))));
+        let response = Response::builder().header("content-type", "application/grpc");
+        ready(response.body(body))
+    });
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let server = http2::Builder::new(TokioExecutor::new());
+            tokio::spawn(server.serve_connection(TokioIo::new(socket), answer));
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn g33_answer_that_is_no_message_of_etcd_is_an_error() {
+    // A field of a group, which no message of etcd has.
+    let error = fault(&answering_calls(b"a").await).await;
+    let expected = "not an etcd: its answer is not a message of etcd";
+    assert!(error.to_string().ends_with(expected), "{error}");
+    // An empty message is one of etcd, without a cluster.
+    let error = fault(&answering_calls(b"").await).await;
     assert!(matches!(error.reason(), Reason::NotEtcd(_)), "{error:?}");
 }
 

@@ -69,6 +69,10 @@ pub(super) fn call(status: &Status) -> Reason {
             Reason::RequestTooLarge
         }
         Code::Unimplemented => Reason::NotEtcd(format!("it answers {text:?}")),
+        // The text of prost: some servers answer calls of any method.
+        Code::Internal if text.starts_with("failed to decode Protobuf message") => {
+            Reason::NotEtcd("its answer is not a message of etcd".to_owned())
+        }
         Code::Unavailable | Code::DeadlineExceeded | Code::ResourceExhausted => {
             Reason::Unavailable(text.to_owned())
         }
