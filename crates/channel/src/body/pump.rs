@@ -1,7 +1,8 @@
 //! The pump of a streaming request body: takes frames from the application and gives them to HTTP/2.
 //!
-//! A frame is taken when the one before it has room in the endpoint's windows, so that at most two wait here. The end of
-//! the stream goes with the last data frame, if the application ends the body at once; a frame never waits for the next.
+//! A frame is taken when those before it have room in the endpoint's windows, so that few wait here: two, and small ones of
+//! together 16 KiB. The end of the stream goes with the last data frame, if the application ends the body at once; a frame never
+//! waits for the next.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -15,6 +16,10 @@ use tokio::task::AbortHandle;
 use tonic::Status;
 
 use super::request::StreamedBody;
+
+/// Bytes that are handed over without a look at the endpoint's windows, which costs more than a small message. As much as one
+/// frame of HTTP/2 may have.
+const MAX_UNCHECKED: usize = 16 << 10;
 
 /// A request body that is sent in a task of its own. Dropping it stops the task, and cancels the stream unless the body
 /// was sent to its end.
@@ -38,6 +43,8 @@ impl Pump {
             body,
             stream,
             next: None,
+            unchecked: 0,
+            needs_room: false,
         };
         if let Poll::Ready(sent) = poll_fn(|cx| Poll::Ready(sending.poll_send(cx))).await {
             return sent.map(|()| None);
@@ -68,6 +75,10 @@ struct Sending {
     stream: SendStream<Bytes>,
     /// Data that is not sent yet: it waits for room, or for the end of the body.
     next: Option<Bytes>,
+    /// Bytes that were sent since there was room.
+    unchecked: usize,
+    /// Whether `next` waits for room, for which h2 was asked.
+    needs_room: bool,
 }
 
 impl Sending {
@@ -82,17 +93,19 @@ impl Sending {
     /// Sends until the body has ended, or nothing can be sent now. Completes also when the endpoint has ended the stream:
     /// the response has the reason.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        if self.stream.poll_reset(cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
         loop {
-            if self.stream.poll_reset(cx).is_ready() {
-                return Poll::Ready(Ok(()));
-            }
-            if self.next.is_some() && !ready!(self.poll_room(cx)) {
+            if self.needs_room && !ready!(self.poll_room(cx)) {
                 return Poll::Ready(Ok(()));
             }
             // Look one frame ahead: at the end of the body, the end of the stream goes with its last data.
             let Poll::Ready(frame) = Pin::new(&mut *self.body).poll_frame(cx) else {
-                self.flush(false);
-                return Poll::Pending;
+                return match self.flush(false) {
+                    true => Poll::Pending,
+                    false => Poll::Ready(Ok(())),
+                };
             };
             match frame.transpose()?.map(Frame::into_data) {
                 None => {
@@ -103,9 +116,14 @@ impl Sending {
                 // An empty frame says nothing, and servers count many of them as an attack.
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => {
-                    self.flush(false);
-                    // One byte asks for room; h2 asks for the rest when it has the data.
-                    self.stream.reserve_capacity(1);
+                    if !self.flush(false) {
+                        return Poll::Ready(Ok(()));
+                    }
+                    if self.unchecked + data.len() > MAX_UNCHECKED {
+                        // One byte asks for room; h2 asks for the rest when it has the data.
+                        self.stream.reserve_capacity(1);
+                        self.needs_room = true;
+                    }
                     self.next = Some(data);
                 }
                 Some(Err(frame)) => {
@@ -127,13 +145,17 @@ impl Sending {
                 Some(Err(_)) | None => return Poll::Ready(false),
             }
         }
+        self.needs_room = false;
+        self.unchecked = 0;
         Poll::Ready(true)
     }
 
-    /// Hands the data over that waits. An error means that the stream has ended.
-    fn flush(&mut self, end_of_stream: bool) {
-        if let Some(data) = self.next.take() {
-            let _ = self.stream.send_data(data, end_of_stream);
-        }
+    /// Hands the data over that waits. Returns false if the stream has ended.
+    fn flush(&mut self, end_of_stream: bool) -> bool {
+        let Some(data) = self.next.take() else {
+            return true;
+        };
+        self.unchecked += data.len();
+        self.stream.send_data(data, end_of_stream).is_ok()
     }
 }
