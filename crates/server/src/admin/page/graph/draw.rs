@@ -58,7 +58,9 @@ fn line(edge: &Edge, y: impl Fn(usize, usize) -> usize) -> Markup {
     html! {
         path.on[edge.is_on] d=(format!("M{x1} {y1}C{middle} {y1} {middle} {y2} {x2} {y2}")) {}
         @if !edge.label.is_empty() {
-            text.sub x=(x2 - 6) y=(y2 - 5) text-anchor="end" { (edge.label) }
+            // A line that comes from above passes through the place above its end.
+            @let label_y = if y2 > y1 { y2 + 13 } else { y2 - 5 };
+            text.sub x=(x2 - 6) y=(label_y) text-anchor="end" { (edge.label) }
         }
     }
 }
