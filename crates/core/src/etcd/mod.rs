@@ -23,6 +23,7 @@
 //! | [`fleet`] | heads and statuses of all replicas: who has not settled what |
 //! | [`replica_status`] | the value of a replica's status key |
 //! | [`rollback`] | rollbacks of all replicas together |
+//! | [`settled`] | what all clients of a replica have answered |
 //! | [`shedding`] | when a replica asks clients to reconnect, so that they spread |
 //! | [`status_pace`] | when a replica writes it |
 //! | [`space`] | how full the database of etcd is |
@@ -44,6 +45,7 @@ pub mod published;
 pub mod publisher;
 pub mod replica_status;
 pub mod rollback;
+pub mod settled;
 pub mod shedding;
 pub mod space;
 pub mod status_pace;

@@ -15,6 +15,7 @@
 mod contents;
 mod source;
 mod text;
+mod unanswered;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::time::Instant;
 pub use contents::{ChangeSort, ChangedName, ChangedNames, RolloutContents, TypeContents};
 pub use source::{RolloutPublish, RolloutSource};
 use text::clipped;
+pub use unanswered::Unanswered;
 
 /// Bounds of a history.
 #[derive(Debug, Clone, Copy)]
@@ -147,6 +149,12 @@ impl Rollouts {
             bytes,
         });
         self.trim();
+        self.latest
+    }
+
+    /// Returns the number of the latest change; 0 before the first one.
+    #[must_use]
+    pub fn latest(&self) -> u64 {
         self.latest
     }
 

@@ -17,7 +17,7 @@ use super::{
     type_session::{Draft, PeerType, Peers, SentResponse, TypeContext, TypeSession},
 };
 use crate::{
-    snapshot::{Form, Protocol, Snapshot},
+    snapshot::{Form, Protocol, Revision, Snapshot},
     subscription::{SubscribedName, SubscriptionChange},
     time::Instant,
 };
@@ -343,6 +343,7 @@ impl Session {
             version: draft.version,
             content: draft.content,
             kept: draft.kept,
+            covers: draft.covers,
         });
         TransmitResponse {
             resource_type,
@@ -440,6 +441,23 @@ impl Session {
     pub fn has_answered_all(&self, snapshot: &Snapshot) -> bool {
         let mut types = self.types.iter();
         types.all(|session| session.has_answered_all(session.head(snapshot)))
+    }
+
+    /// Returns the latest revision for which the client has certainly answered everything of the states up to it: with ACKs, or with
+    /// NACKs. `None` if there is a type of which it has answered nothing.
+    ///
+    /// While changes follow each other faster than answers, [`has_answered_all`](Self::has_answered_all) may never be true.
+    #[must_use]
+    pub fn answered_through(&self, snapshot: &Snapshot) -> Option<Revision> {
+        let of = |session: &TypeSession| match session.has_answered_all(session.head(snapshot)) {
+            true => Some(snapshot.revision()),
+            false => session.answered_through(),
+        };
+        let mut through = Some(snapshot.revision());
+        for session in &self.types {
+            through = through.min(of(session));
+        }
+        through
     }
 
     /// Returns how far the client is with a type, compared with `snapshot`; `None` if it is not subscribed.

@@ -9,17 +9,20 @@
 //!   change:   begin ─▶ wakes sessions, each counts ─▶ woken ─▶ the last count is gone: observed, and answered in the history
 //! ```
 //!
-//! A session is behind from the change that wakes it until its client has answered everything for the snapshot of that change. A
-//! NACK is an answer, and is counted elsewhere. The work is a lock of the session's own and some atomic operations per wake-up and
+//! A session is behind from the change that wakes it until its client has answered everything for the snapshot of that change. While
+//! changes follow each other faster than its answers, it stays behind, and each change leaves what it owes when the client has answered
+//! the state with that change. A NACK is an answer, and is counted elsewhere. The work is a lock of the session's own and some atomic operations per wake-up and
 //! answer; nothing walks over all clients.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant as StdInstant;
 
 use futures_util::task::AtomicWaker;
-use oxds_core::rollout::{RolloutContents, RolloutNack, RolloutSource, Rollouts};
+use oxds_core::rollout::{RolloutContents, RolloutNack, RolloutSource, Rollouts, Unanswered};
+use oxds_core::snapshot::Revision;
 use oxds_core::time::Instant;
 use prometheus_client::metrics::histogram::Histogram;
 
@@ -85,6 +88,11 @@ impl Convergence {
         self.rollouts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the number of the latest change; 0 before the first one.
+    pub(crate) fn latest(&self) -> u64 {
+        self.rollouts().latest()
+    }
+
     /// Returns the time of the history.
     pub(crate) fn now(&self) -> Instant {
         Instant::from_epoch(self.started.elapsed())
@@ -136,15 +144,42 @@ pub(super) struct SessionWaker {
     waker: AtomicWaker,
     /// Number of the latest change that concerned the session; 0 after the client has answered it. Changed with the lock of `owed`.
     behind: AtomicU64,
-    /// Oldest first.
-    owed: Mutex<Vec<Owed>>,
+    /// The client has not answered anything yet. Changed with the lock of `owed`.
+    is_new: AtomicBool,
+    owed: Mutex<Debt>,
     convergence: Arc<Convergence>,
+}
+
+/// What a client has not answered.
+#[derive(Debug, Default)]
+struct Debt {
+    /// Oldest first.
+    changes: Vec<Owed>,
+    /// Changes for which there was no room.
+    lost: Option<Lost>,
+    /// State at which the client connected, until it has answered that, or a later one.
+    connected: Option<At>,
+}
+
+/// A change, and the revision that it made of what the client sees.
+#[derive(Debug, Clone, Copy)]
+struct At {
+    number: u64,
+    revision: Revision,
+}
+
+/// The oldest of the changes that are not followed, and the revision of the latest one.
+#[derive(Debug)]
+struct Lost {
+    number: u64,
+    revision: Revision,
 }
 
 /// A change that a client has not answered.
 #[derive(Debug)]
 struct Owed {
     change: Arc<OpenChange>,
+    revision: Revision,
     /// Whether the client has NACKed a part of it.
     is_nacked: bool,
 }
@@ -154,6 +189,7 @@ impl SessionWaker {
         Self {
             waker: AtomicWaker::new(),
             behind: AtomicU64::new(NOT_FOLLOWED),
+            is_new: AtomicBool::new(false),
             owed: Mutex::default(),
             convergence,
         }
@@ -167,20 +203,23 @@ impl SessionWaker {
         self.waker.wake();
     }
 
-    /// Wakes the session for a change, see [`Convergence::begin`].
-    pub(super) fn wake_for_change(&self, change: &Arc<OpenChange>) {
+    /// Wakes the session for a change that made this revision of its view, see [`Convergence::begin`].
+    pub(super) fn wake_for_change(&self, change: &Arc<OpenChange>, revision: Revision) {
         let mut owed = self.owed();
         let before = self.behind.load(SeqCst);
         if before != NOT_FOLLOWED {
             change.concerned.fetch_add(1, SeqCst);
-            if owed.len() < MAX_OWED {
+            if owed.changes.len() < MAX_OWED {
                 change.owing.fetch_add(1, SeqCst);
-                owed.push(Owed {
+                owed.changes.push(Owed {
                     change: Arc::clone(change),
+                    revision,
                     is_nacked: false,
                 });
             } else {
                 change.lost.fetch_add(1, SeqCst);
+                let number = owed.lost.as_ref().map_or(change.number, |lost| lost.number);
+                owed.lost = Some(Lost { number, revision });
             }
             self.behind.store(change.number, SeqCst);
             if before == 0 {
@@ -191,8 +230,12 @@ impl SessionWaker {
         self.waker.wake();
     }
 
-    /// From now on the session answers changes. Called once.
-    pub(super) fn follow(&self) {
+    /// From now on the session answers changes. Its view is at this revision, or later. Called once.
+    pub(super) fn follow(&self, revision: Revision) {
+        let number = self.convergence.latest();
+        let mut owed = self.owed();
+        owed.connected = Some(At { number, revision });
+        self.is_new.store(true, SeqCst);
         self.behind.store(0, SeqCst);
     }
 
@@ -200,80 +243,130 @@ impl SessionWaker {
         self.behind.load(SeqCst) != NOT_FOLLOWED
     }
 
-    /// Returns the change that the client has not answered, if any. Read it before the snapshot that is compared.
+    /// Returns the latest change that the client has not answered, if any.
+    #[cfg(any(test, feature = "page"))]
     pub(super) fn behind(&self) -> Option<u64> {
-        Some(self.behind.load(SeqCst)).filter(|change| ![0, NOT_FOLLOWED].contains(change))
+        self.open().filter(|change| *change != 0)
+    }
+
+    /// Returns the latest change that the client has not answered, or 0 if that is only the state at which it connected. `None` if it has
+    /// answered everything. Read it before the snapshot that is compared.
+    pub(super) fn open(&self) -> Option<u64> {
+        let change = self.behind.load(SeqCst);
+        let is_open = change != 0 || self.is_new.load(SeqCst);
+        (is_open && change != NOT_FOLLOWED).then_some(change)
+    }
+
+    /// Returns what the client has not answered.
+    pub(super) fn unanswered(&self) -> Unanswered {
+        let owed = self.owed();
+        let oldest = owed.changes.first().map(|owed| owed.change.number);
+        let lost = owed.lost.as_ref().map(|lost| lost.number);
+        Unanswered {
+            change: oldest.into_iter().chain(lost).min(),
+            connected: owed.connected.map(|at| at.number),
+        }
     }
 
     /// Whether the client has not answered this change.
     #[cfg(any(test, feature = "page"))]
     pub(super) fn owes(&self, number: u64) -> bool {
         let owed = self.owed();
-        owed.iter().any(|owed| owed.change.number == number)
+        let mut owed = owed.changes.iter();
+        owed.any(|owed| owed.change.number == number)
     }
 
     /// The client has NACKed a response. Changes that it has not answered get the NACK, each at most one of a client.
     pub(super) fn nacked(&self, nack: &RolloutNack) {
         let mut owed = self.owed();
-        let unknown = owed.iter().filter(|owed| !owed.is_nacked);
+        let unknown = owed.changes.iter().filter(|owed| !owed.is_nacked);
         let numbers: Vec<u64> = unknown.map(|owed| owed.change.number).collect();
         if numbers.is_empty() {
             return;
         }
         let about = self.convergence.rollouts().nacked(&numbers, nack);
-        for owed in owed.iter_mut() {
+        for owed in &mut owed.changes {
             owed.is_nacked |= about.contains(&owed.change.number);
         }
     }
 
-    /// The client has answered everything up to this change.
+    /// The client has answered everything up to this change, see [`open`](Self::open).
     pub(super) fn answered(&self, change: u64) {
         let mut owed = self.owed();
         if self.behind.load(SeqCst) != change {
             return;
         }
         self.behind.store(0, SeqCst);
-        let answered = std::mem::take(&mut *owed);
+        self.is_new.store(false, SeqCst);
+        let answered = mem::take(&mut *owed).changes;
         drop(owed);
-        self.settle(&answered);
+        self.settle(&answered, change != 0);
+    }
+
+    /// The client has answered everything of the states up to this revision, and not yet the state that is served.
+    pub(super) fn answered_through(&self, revision: Revision) {
+        let mut owed = self.owed();
+        let count = owed
+            .changes
+            .partition_point(|owed| owed.revision <= revision);
+        let answered: Vec<Owed> = owed.changes.drain(..count).collect();
+        let was_lost = owed
+            .lost
+            .take_if(|lost| lost.revision <= revision)
+            .is_some();
+        let was_new = owed
+            .connected
+            .take_if(|at| at.revision <= revision)
+            .is_some();
+        if was_new {
+            self.is_new.store(false, SeqCst);
+        }
+        drop(owed);
+        if was_lost || was_new || !answered.is_empty() {
+            self.settle(&answered, false);
+        }
     }
 
     /// The session has ended. It must not be woken any more.
     pub(super) fn end(&self) {
         let mut owed = self.owed();
         let change = self.behind.swap(NOT_FOLLOWED, SeqCst);
-        let answered = std::mem::take(&mut *owed);
+        let answered = mem::take(&mut *owed).changes;
         drop(owed);
         if ![0, NOT_FOLLOWED].contains(&change) {
-            self.settle(&answered);
+            self.settle(&answered, true);
         }
     }
 
-    fn settle(&self, answered: &[Owed]) {
-        self.convergence.behind.fetch_sub(1, SeqCst);
+    /// The client owes these changes no more.
+    fn settle(&self, answered: &[Owed], was_behind: bool) {
+        if was_behind {
+            self.convergence.behind.fetch_sub(1, SeqCst);
+        }
         answered
             .iter()
             .for_each(|owed| self.convergence.answered(&owed.change));
         self.convergence.notifier.notify();
     }
 
-    fn owed(&self) -> MutexGuard<'_, Vec<Owed>> {
+    fn owed(&self) -> MutexGuard<'_, Debt> {
         // Each change leaves a complete list, so poisoning does not matter.
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Handle to how far the client of a session is, for pages.
+/// Handle to how far the client of a session is.
 #[derive(Debug, Clone)]
-#[cfg_attr(
-    not(feature = "page"),
-    expect(dead_code, reason = "read by the page alone")
-)]
 pub(crate) struct Answers(Arc<SessionWaker>);
 
 impl Answers {
     pub(super) fn new(waker: &Arc<SessionWaker>) -> Self {
         Self(Arc::clone(waker))
+    }
+
+    /// Returns what the client has not answered.
+    pub(crate) fn unanswered(&self) -> Unanswered {
+        self.0.unanswered()
     }
 
     /// Whether the client has not answered a change that concerns it.
@@ -306,7 +399,8 @@ mod tests {
 
         fn session(&self) -> SessionWaker {
             let session = SessionWaker::new(Arc::clone(&self.0));
-            session.follow();
+            session.follow(Revision::UNLOADED);
+            session.answered(0);
             session
         }
 
@@ -318,9 +412,24 @@ mod tests {
             let change = self.0.begin(RolloutSource::default(), contents);
             concerned
                 .iter()
-                .for_each(|session| session.wake_for_change(&change));
+                .for_each(|session| session.wake_for_change(&change, self.revision()));
             self.0.woken(&change);
             change.number
+        }
+
+        /// Returns the revision of the state after the latest change.
+        fn revision(&self) -> Revision {
+            let nothing = oxds_core::snapshot::ChangeSet::default;
+            let first = oxds_core::snapshot::Snapshot::unloaded();
+            let states = (0..self.0.latest()).fold(first, |state, n| {
+                let cluster = envoy_types::pb::envoy::config::cluster::v3::Cluster {
+                    name: n.to_string(),
+                    ..Default::default()
+                };
+                let cluster = oxds_core::snapshot::Resource::of(&cluster).unwrap();
+                state.apply(nothing().put(cluster)).0
+            });
+            states.revision()
         }
 
         /// Returns how many changes were observed, and how many sessions are behind.
@@ -408,13 +517,61 @@ mod tests {
         let rig = Rig::new();
         let (a, b) = (rig.session(), rig.session());
         let numbers: Vec<u64> = (0..=MAX_OWED).map(|_| rig.change(&[&a, &b])).collect();
-        assert_eq!(a.owed().len(), MAX_OWED);
+        assert_eq!(a.owed().changes.len(), MAX_OWED);
+        assert_eq!(a.unanswered().change, Some(numbers[0]));
         answer(&b);
         answer(&a);
         assert_eq!(rig.state(), (MAX_OWED, 0));
         let last = rig.rollout(numbers[MAX_OWED]);
         let (clients, lost) = (2, 2);
         assert_eq!(last, RolloutState::Open { clients, lost });
+    }
+
+    /// Given a client that answers each state after the next change, so that it is always behind, then each change is answered, and what
+    /// is unanswered advances; also beyond the changes that are not followed.
+    #[test]
+    fn g37_client_that_is_always_behind_answers_changes() {
+        let rig = Rig::new();
+        let a = rig.session();
+        for _ in 0..3 {
+            let first = rig.change(&[&a]);
+            let answered = rig.revision();
+            let second = rig.change(&[&a]);
+            assert_eq!(a.unanswered().change, Some(first));
+            a.answered_through(answered);
+            assert!(rig.is_answered(first) && !rig.is_answered(second));
+            assert_eq!((a.unanswered().change, rig.0.behind()), (Some(second), 1));
+            a.answered_through(rig.revision());
+            assert_eq!(a.unanswered().change, None);
+        }
+        let numbers: Vec<u64> = (0..=MAX_OWED).map(|_| rig.change(&[&a])).collect();
+        let revision = rig.revision();
+        let last = rig.change(&[&a]);
+        a.answered_through(Revision::UNLOADED);
+        assert_eq!(a.unanswered().change, Some(numbers[0]));
+        a.answered_through(revision);
+        assert_eq!(a.unanswered().change, Some(numbers[MAX_OWED]));
+        a.answered(last);
+        assert_eq!((a.unanswered(), rig.0.behind()), (Unanswered::default(), 0));
+    }
+
+    /// Given a client that connects, then the state at that time is unanswered until its first answer, and it is not behind.
+    #[test]
+    fn g37_new_client_has_not_answered_the_state() {
+        let rig = Rig::new();
+        let latest = rig.change(&[]);
+        let a = SessionWaker::new(Arc::clone(&rig.0));
+        a.follow(rig.revision());
+        assert_eq!((a.unanswered().connected, a.behind()), (Some(latest), None));
+        let change = rig.change(&[&a]);
+        a.answered(0);
+        assert_eq!(a.unanswered().connected, Some(latest), "a change was later");
+        a.answered(change);
+        assert_eq!((a.unanswered(), a.open()), (Unanswered::default(), None));
+        let b = SessionWaker::new(Arc::clone(&rig.0));
+        b.follow(rig.revision());
+        b.answered_through(rig.revision());
+        assert_eq!((b.unanswered(), b.open()), (Unanswered::default(), None));
     }
 
     /// Given a client that NACKs a change twice, as while the invalid resource is isolated, then it counts once.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::session::Interest;
-use oxds_core::snapshot::ChangedResource;
+use oxds_core::snapshot::{ChangedResource, Revision};
 use oxds_types::ResourceType;
 use tokio::sync::Notify;
 
@@ -129,8 +129,13 @@ impl Index {
         self.subscriptions.notify_one();
     }
 
-    /// Wakes every session that watches one of these resources, once.
-    pub(super) fn wake(&self, changed: &[ChangedResource], change: &Arc<OpenChange>) {
+    /// Wakes every session that watches one of these resources, once. The change made this revision.
+    pub(super) fn wake(
+        &self,
+        changed: &[ChangedResource],
+        change: &Arc<OpenChange>,
+        revision: Revision,
+    ) {
         let entries = self.lock();
         let mut concerned: HashSet<Id> = HashSet::new();
         let mut whole_types: HashSet<&ResourceType> = HashSet::new();
@@ -149,7 +154,7 @@ impl Index {
         }
         self.count(concerned.len());
         for waker in concerned.iter().filter_map(|id| entries.sessions.get(id)) {
-            waker.wake_for_change(change);
+            waker.wake_for_change(change, revision);
         }
     }
 
@@ -224,7 +229,7 @@ mod tests {
         let convergence = Convergence::new(Arc::default());
         let wake = |resources: &[ChangedResource]| {
             let change = convergence.begin(Default::default(), Default::default());
-            index.wake(resources, &change);
+            index.wake(resources, &change, Revision::UNLOADED);
         };
         wake(&[changed(ResourceType::CLUSTER, "a")]);
         assert_eq!(index.wakeups.get(), 2);

@@ -83,7 +83,7 @@ impl View {
         }
         self.snapshot.store(Arc::clone(&after));
         if before.is_loaded() {
-            self.index.wake(&changed, change);
+            self.index.wake(&changed, change, after.revision());
         } else {
             self.index.wake_all();
         }
@@ -158,12 +158,13 @@ impl Watcher {
 
     /// From now on the client of the session answers changes, see [`Convergence`](super::Convergence). Called once.
     pub(crate) fn follow(&self) {
-        self.waker.follow();
+        self.waker.follow(self.view.load().revision());
     }
 
-    /// Returns the change that the client has not answered, if any. Read it before the snapshot that is compared.
-    pub(crate) fn behind(&self) -> Option<u64> {
-        self.waker.behind()
+    /// Returns the latest change that the client has not answered, or 0 if that is only the state at which it connected. `None` if it has
+    /// answered everything. Read it before the snapshot that is compared.
+    pub(crate) fn open(&self) -> Option<u64> {
+        self.waker.open()
     }
 
     /// Returns a handle to how far the client is.
@@ -179,6 +180,11 @@ impl Watcher {
     /// The client has answered everything up to this change.
     pub(crate) fn answered(&self, change: u64) {
         self.waker.answered(change);
+    }
+
+    /// The client has answered everything of the states up to this revision, and not yet the state that is served.
+    pub(crate) fn answered_through(&self, revision: Revision) {
+        self.waker.answered_through(revision);
     }
 
     /// Waits for a change that concerns the session, after revision `seen`.

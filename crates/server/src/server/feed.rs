@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::group::GroupUpdate;
-use oxds_core::rollout::{ChangeSort, RolloutContents};
+use oxds_core::rollout::{ChangeSort, RolloutContents, Unanswered};
 use oxds_core::session::Progress;
 use oxds_core::snapshot::{Awaited, ChangeSet, ResourceKey, Snapshot};
 use oxds_types::ResourceType;
@@ -33,6 +33,7 @@ use tracing::{info, warn};
 
 #[cfg(feature = "etcd")]
 use super::fleet_member::Member;
+use crate::cache::Answers;
 use crate::discovery::Context;
 use crate::state::{LastGood, Started};
 use crate::store::{
@@ -224,7 +225,7 @@ impl Target {
 /// Counts how far the clients are.
 fn count(context: &Context) -> ClientCounts {
     let mut counts = ClientCounts {
-        is_settled: true,
+        change: context.cache.convergence().latest(),
         ..ClientCounts::default()
     };
     context.clients.each(&context.cache, |client, snapshot| {
@@ -240,7 +241,16 @@ fn count(context: &Context) -> ClientCounts {
         counts.clients += 1;
         counts.in_sync += u64::from(is_in_sync);
         counts.nacked += u64::from(is_nacked);
-        counts.is_settled &= is_in_sync || has_answered;
+        if !is_in_sync && !has_answered {
+            // How far a client is that polls is not known: it delays everything.
+            let polls = Unanswered {
+                connected: Some(0),
+                ..Unanswered::default()
+            };
+            let answers = client.answers.as_ref();
+            let unanswered = answers.map_or(polls, Answers::unanswered);
+            counts.unanswered = counts.unanswered.and(unanswered);
+        }
     });
     counts
 }

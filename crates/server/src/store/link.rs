@@ -8,6 +8,7 @@ use std::sync::Arc;
 use oxds_core::etcd::rollback::LocalChanges;
 #[cfg(feature = "etcd")]
 use oxds_core::etcd::shedding::Shed;
+use oxds_core::rollout::Unanswered;
 #[cfg(feature = "etcd")]
 use tokio::sync::Notify;
 
@@ -60,8 +61,10 @@ pub struct ClientCounts {
     pub in_sync: u64,
     /// Those that have NACKed something that they are served.
     pub nacked: u64,
-    /// Whether every client has accepted or NACKed what it is served.
-    pub is_settled: bool,
+    /// Number of the latest change before the clients were counted.
+    pub change: u64,
+    /// What clients have neither accepted nor NACKed.
+    pub unanswered: Unanswered,
 }
 
 impl ServerLink {

@@ -60,9 +60,15 @@ impl TypeSession {
         if self.in_flight.is_empty() {
             self.recent.note_answered(now + config.follow_up);
         }
+        let covers = answered.covers;
         match error {
             None => self.ack(now, answered, config, events),
             Some(error) => events.push_back(self.nack(now, answered, &error.message, config)),
+        }
+        // After a NACK, the rest may be due again.
+        let is_left = !self.pending.is_quiet() || !self.client.isolation.is_empty();
+        if error.is_none() || !is_left {
+            self.record.through = self.record.through.max(covers);
         }
         true
     }

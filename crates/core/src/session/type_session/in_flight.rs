@@ -17,7 +17,7 @@ use super::{context::TypeContext, cursor::Step};
 use crate::{
     nack::Nack,
     session::Nonce,
-    snapshot::{Resource, ResourceSet},
+    snapshot::{Resource, ResourceSet, Revision},
     time::Instant,
 };
 
@@ -43,6 +43,8 @@ pub(crate) struct SentResponse {
     pub(crate) version: Version,
     pub(crate) content: SentContent,
     pub(crate) kept: KeptCopies,
+    /// Nothing of the state at this revision is left to send after the response; `None` if something is.
+    pub(crate) covers: Option<Revision>,
 }
 
 /// Resources and removals of a response.
@@ -214,4 +216,6 @@ pub(crate) struct AnswerRecord {
     pub(crate) nack: Option<Nack>,
     pub(crate) acks: u64,
     pub(crate) nacks: u64,
+    /// The client has answered everything that it was sent of the state at this revision.
+    pub(crate) through: Option<Revision>,
 }

@@ -69,7 +69,7 @@ use super::{
     TypeStatus, request::RequestedNames,
 };
 use crate::{
-    snapshot::{Resource, TypeSnapshot},
+    snapshot::{Resource, Revision, TypeSnapshot},
     subscription::{Sent, SubscribedName, Subscription, SubscriptionChange, WildcardChange},
     time::Instant,
 };
@@ -383,6 +383,11 @@ impl TypeSession {
             && self.in_flight.is_empty()
             && held.all(|held| held.timer.expired)
             && (self.has_nacked() || accepted())
+    }
+
+    /// Returns the revision of a state of which the client has answered everything; `None` if there is none yet.
+    pub(super) fn answered_through(&self) -> Option<Revision> {
+        self.record.through
     }
 
     pub(super) fn status(&self) -> TypeStatus {

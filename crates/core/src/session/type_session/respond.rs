@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     response::ResponseBuilder,
-    snapshot::{Resource, ResourceSet, TypeSnapshot},
+    snapshot::{Resource, ResourceSet, Revision, TypeSnapshot},
     time::Instant,
 };
 
@@ -27,6 +27,8 @@ pub(crate) struct Draft {
     pub(crate) kept: KeptCopies,
     /// Assignments to send again, since their clusters change with this response (S-54).
     pub(crate) assignments: Vec<Arc<str>>,
+    /// See [`SentResponse::covers`](super::SentResponse).
+    pub(crate) covers: Option<Revision>,
 }
 
 impl TypeSession {
@@ -316,10 +318,22 @@ impl TypeSession {
         Some(Draft {
             response,
             version: plan.version,
+            covers: self.covered(&content, head),
             content,
             kept: plan.kept,
             assignments,
         })
+    }
+
+    /// Returns the revision of the state of which nothing is left to send after this content.
+    fn covered(&self, content: &SentContent, head: &TypeSnapshot) -> Option<Revision> {
+        let revision = match content {
+            SentContent::Whole { to, completes, .. } => completes.then(|| to.revision())?,
+            SentContent::Names(_) => head.collection().revision(),
+        };
+        let mut held = self.client.held().values();
+        let is_complete = self.pending.is_quiet() && held.all(|held| held.timer.expired);
+        is_complete.then_some(revision)
     }
 
     /// Records that these items are sent.
@@ -361,6 +375,7 @@ impl TypeSession {
             content: SentContent::Names(Items::new()),
             kept: KeptCopies::default(),
             assignments: Vec::new(),
+            covers: None,
         })
     }
 

@@ -24,6 +24,31 @@ fn s44_stale_nonce_does_not_delay_a_subscription() {
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 
+/// Given a client that answers each response only after the next change, so that it never has answered everything, then what it has
+/// answered advances with each answer, and not before.
+#[test]
+fn g37_answers_count_while_changes_go_on() {
+    for (resource_type, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {
+        let mut world = World::of(&resource_type, &["A=0", "B=0"]);
+        let mut stream = synced(&world, &resource_type, &names);
+        world.set(&resource_type, &["A=1"]);
+        let mut outstanding = stream.reply(&world);
+        for n in 2..6 {
+            let sent = world.snapshot.revision();
+            world.set(&resource_type, &[&format!("A={n}")]);
+            let through = |stream: &Stream| stream.session.answered_through(&world.snapshot);
+            assert!(through(&stream).is_none_or(|through| through < sent));
+            stream.ack(&outstanding);
+            assert_eq!(through(&stream), Some(sent), "{resource_type} {n}");
+            assert!(!stream.session.has_answered_all(&world.snapshot));
+            outstanding = stream.reply(&world);
+        }
+        stream.ack(&outstanding);
+        let all = stream.session.answered_through(&world.snapshot);
+        assert_eq!(all, Some(world.snapshot.revision()));
+    }
+}
+
 #[test]
 fn s45_nack_can_subscribe_too() {
     let world = World::of(&EDS, &["A=bad", "D=1"]);

@@ -100,10 +100,19 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         findings: Vec::new(),
     };
     let mut session = Session::new(target.endpoints, target.client);
-    let published = writer::publish(&mut session, publisher, |state| judge.is_valid(state), log);
-    let outcome = runtime()?.block_on(published);
+    let (outcome, space) = runtime()?.block_on(async {
+        let judge = |state: &MergedState| judge.is_valid(state);
+        let outcome = writer::publish(&mut session, publisher, judge, log).await;
+        // The error of a failed publish has the cause.
+        let space = match outcome {
+            Ok(_) => session.space_warning().await,
+            Err(_) => None,
+        };
+        (outcome, space)
+    });
     let mut findings = folder.findings;
     findings.append(&mut judge.findings);
+    findings.extend(space);
     match outcome {
         Ok(outcome) => {
             report::outcome(args.format, &args.lane, &outcome, &findings)?;

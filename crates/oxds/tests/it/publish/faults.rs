@@ -59,6 +59,25 @@ fn g26_full_etcd_is_reported_with_the_remedy() {
     store.publish(next.path(), []).expect(0, &["published 2"]);
 }
 
+/// given an etcd whose database is larger than half of its quota / when something is published / then it is published with a warning that
+/// names the remedy; nothing is said at half of the quota.
+#[test]
+fn g26_publish_warns_of_scarce_space() {
+    const QUOTA: i64 = 16 << 20;
+    let store = Store::start();
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    store.etcd.set_sizes([QUOTA / 2, 1, QUOTA]);
+    let ran = store.publish(dir.path(), []);
+    ran.expect(0, &["published 1"]);
+    assert!(!ran.stdout.contains("quota"), "{}", ran.stdout);
+    store.etcd.set_sizes([QUOTA * 3 / 4, 1, QUOTA]);
+    let warning = "larger than 70 % of its quota of 16 MiB, at which publishes fail: compact";
+    let unchanged = store.publish(dir.path(), []);
+    unchanged.expect(0, &["nothing to publish", "warning", warning]);
+    let report = store.publish(dir.path(), ["--format", "json"]);
+    report.expect(0, &["\"rule\": \"space\"", "70 %"]);
+}
+
 /// given an address without an etcd, or with another program / when something is published / then the error names it.
 #[test]
 fn g33_other_programs_are_refused() {

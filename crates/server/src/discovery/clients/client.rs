@@ -30,10 +30,6 @@ pub(crate) struct Client<'a> {
     /// Node, if the client has sent it.
     pub(crate) node: Option<&'a Node>,
     /// How far it is with each change; `None` for a client that polls, and before the first request.
-    #[cfg_attr(
-        not(feature = "page"),
-        expect(dead_code, reason = "read by the page alone")
-    )]
     pub(crate) answers: Option<Answers>,
     pub(super) sessions: Sessions<'a>,
 }

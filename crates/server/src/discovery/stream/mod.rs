@@ -193,17 +193,24 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Notes that the client has answered all changes. Costs a load of an atomic unless a change concerned the stream.
+    /// Notes the changes that the client has answered. Costs a load of an atomic unless a change concerned the stream.
     fn note_answers(&self) {
         let Some(watching) = &self.watching else {
             return;
         };
         let watcher = &watching.watcher;
         // Read before the snapshot: a later change keeps the stream behind.
-        if let Some(change) = watcher.behind()
-            && self.open.session().has_answered_all(&watcher.view().load())
-        {
+        let Some(change) = watcher.open() else {
+            return;
+        };
+        let snapshot = watcher.view().load();
+        if self.open.session().has_answered_all(&snapshot) {
             watcher.answered(change);
+            return;
+        }
+        let through = self.open.session().answered_through(&snapshot);
+        if let Some(revision) = through {
+            watcher.answered_through(revision);
         }
     }
 

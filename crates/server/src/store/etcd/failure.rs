@@ -7,7 +7,9 @@ use super::client::{EtcdError, Reason};
 /// Returns the failure that the machine decides about.
 pub(super) fn of(error: &EtcdError) -> Failure {
     let kind = match error.reason() {
-        Reason::Unreachable(_) | Reason::Disconnected(_) => FailureKind::Unreachable,
+        Reason::Unreachable(_) | Reason::NoPreface | Reason::Disconnected(_) => {
+            FailureKind::Unreachable
+        }
         Reason::Timeout(_) => FailureKind::Silent,
         Reason::NoLeader => FailureKind::NoLeader,
         Reason::WrongPassword(_) | Reason::Unauthenticated(_) => FailureKind::Unauthenticated,

@@ -61,12 +61,16 @@ impl SpaceCheck {
     /// Shows the size, and the warning if there is one.
     fn report(&self, space: Space, member: &str) {
         self.space.send_replace(Some(space));
-        let warns = space.level() != SpaceLevel::Enough;
-        let finding = warns.then(|| Finding {
-            rule: "space",
-            ..Finding::warning(format!("etcd:{member}"), space.to_string())
-        });
-        let findings = finding.into_iter().collect();
+        let findings = finding(space, member).into_iter().collect();
         self.link.report_findings("space of etcd", findings);
     }
+}
+
+/// Returns the warning of a member's space, if it is scarce (G-26).
+pub(super) fn finding(space: Space, member: &str) -> Option<Finding> {
+    let warns = space.level() != SpaceLevel::Enough;
+    warns.then(|| Finding {
+        rule: "space",
+        ..Finding::warning(format!("etcd:{member}"), space.to_string())
+    })
 }

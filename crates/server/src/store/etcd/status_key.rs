@@ -15,7 +15,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use oxds_core::etcd::settled::SettledLanes;
 use oxds_core::etcd::{Head, Key, Prefix, ReplicaStatus, Segment, ServedPublish, StatusPace};
+use oxds_core::rollout::Unanswered;
 use oxds_types::etcd::{LeaseGrantRequest, LeaseRevokeRequest, PutRequest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -25,7 +27,7 @@ use tracing::debug;
 use super::client::{EtcdClient, EtcdError, LeaseKeeper, Reason};
 use super::clock::Clock;
 use crate::store::finding::Finding;
-use crate::store::link::ServerLink;
+use crate::store::link::{ClientCounts, ServerLink};
 
 /// Time to live of the lease, in seconds: so long the key of a dead replica stays (G-37).
 const LEASE: i64 = 10;
@@ -42,7 +44,7 @@ pub(super) type Applied = Vec<(Segment, Head)>;
 /// Writer of the key.
 pub(super) struct StatusKey {
     key: Bytes,
-    /// The part that never changes, and what was settled last.
+    /// The part that never changes.
     status: ReplicaStatus,
     applied: watch::Receiver<Applied>,
     link: ServerLink,
@@ -51,6 +53,7 @@ pub(super) struct StatusKey {
     lease: watch::Sender<Option<i64>>,
     clock: Clock,
     pace: StatusPace,
+    settled: SettledLanes,
 }
 
 impl StatusKey {
@@ -85,6 +88,7 @@ impl StatusKey {
             lease: watch::Sender::new(None),
             clock: Clock::start(),
             pace: StatusPace::default(),
+            settled: SettledLanes::default(),
         }
     }
 
@@ -200,29 +204,28 @@ impl StatusKey {
         client.lease_keeper(id).await
     }
 
-    /// Returns the status at present. What all clients have answered is settled.
+    /// Returns the status at present.
     async fn current(&mut self) -> ReplicaStatus {
         // Before the clients: they may have answered a later state, which covers this one.
-        let lanes: BTreeMap<_, _> = {
-            let heads = self.applied.borrow_and_update();
-            let served = |head: &Head| ServedPublish::new(head, head.digest);
-            let heads = heads.iter();
-            heads
-                .map(|(lane, head)| (lane.to_string(), served(head)))
-                .collect()
-        };
+        let heads = self.applied.borrow_and_update().clone();
+        let served = |head: &Head| ServedPublish::new(head, head.digest);
+        let lanes = heads.iter();
+        let lanes = lanes.map(|(lane, head)| (lane.to_string(), served(head)));
+        let lanes: BTreeMap<_, _> = lanes.collect();
         let link = self.link.clone();
         // Thousands of clients take milliseconds. It fails only if the runtime shuts down.
         let counted = tokio::task::spawn_blocking(move || link.clients()).await;
-        let clients = counted.unwrap_or_default();
-        if clients.is_settled {
-            let settled = lanes
-                .iter()
-                .map(|(lane, served)| (lane.clone(), served.seq));
-            self.status.settled = settled.collect();
-        }
+        let clients = counted.unwrap_or_else(|_| ClientCounts {
+            unanswered: Unanswered {
+                change: Some(0),
+                ..Unanswered::default()
+            },
+            ..ClientCounts::default()
+        });
+        let (change, unanswered) = (clients.change, clients.unanswered);
         ReplicaStatus {
             lanes,
+            settled: self.settled.handle(&heads, change, unanswered),
             streams: clients.clients,
             in_sync: clients.in_sync,
             nacked: clients.nacked,

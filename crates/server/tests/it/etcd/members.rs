@@ -52,6 +52,25 @@ async fn g33_http_1_server_is_not_an_etcd() {
     assert!(error.to_string().contains("HTTP/1.1"), "{error}");
 }
 
+/// given a port that closes the connection before a byte, as the HTTP port of oxds does / then the error says that it may be no etcd; it is
+/// retried, because a member that ends does the same.
+#[tokio::test]
+async fn g33_port_without_http_2_may_be_no_etcd() {
+    let server = crate::Running::with_clusters(&[]).await;
+    let own_http = format!("http://{}", server.http);
+    for url in [answering(b"").await, own_http] {
+        let error = fault(&url).await;
+        let text = error.to_string();
+        let expected = ["before its HTTP/2 preface", "another program", "HTTP/1"];
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+        assert_eq!(
+            (error.reason(), error.blame()),
+            (&Reason::NoPreface, Blame::Member)
+        );
+        assert!(!error.is_outcome_unknown());
+    }
+}
+
 #[tokio::test]
 async fn g33_other_grpc_server_is_not_an_etcd() {
     let server = crate::Running::with_clusters(&[]).await;

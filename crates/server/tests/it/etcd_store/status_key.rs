@@ -47,6 +47,41 @@ async fn g37_status_key_has_what_is_served_and_settled() {
     assert_ne!(etcd.get(replica.key().as_bytes()).unwrap().lease, lease);
 }
 
+/// given two clients / when each answers a publish only after the next one, so that at no moment all have answered everything / then each
+/// publish is settled when both have answered it, with two writes of the status key for each (GB-14).
+#[tokio::test]
+async fn g37_settled_is_a_minimum_over_clients() {
+    let (etcd, _) = etcd().await;
+    publish(&etcd, &[("a", "1")]).await;
+    let replica = Replica::start(&[&etcd]).await;
+    let settled = |seq: u64| move |status: &ReplicaStatus| status.settled.get("main") == Some(&seq);
+    replica.reports(&etcd, "publish 1", settled(1)).await;
+    let mut clients = [
+        Client::connect(&replica).await,
+        Client::connect(&replica).await,
+    ];
+    for client in &mut clients {
+        client.gets(&["a"], &[]).await;
+    }
+    let all = |status: &ReplicaStatus| (status.streams, status.in_sync) == (2, 2);
+    replica.reports(&etcd, "two clients", all).await;
+    publish(&etcd, &[("a", "2")]).await;
+    replica.reports(&etcd, "publish 2", served(2)).await;
+    let puts = etcd.calls("Put");
+    for seq in 2..5 {
+        publish(&etcd, &[("a", &(seq + 1).to_string())]).await;
+        let before = replica.reports(&etcd, "the next publish", served(seq + 1));
+        assert_eq!(before.await.settled.get("main"), Some(&(seq - 1)));
+        for client in &mut clients {
+            let response = client.stream.delta().await;
+            client.stream.send(&ack_delta(&response));
+        }
+        let after = replica.reports(&etcd, "the answers", settled(seq)).await;
+        assert_eq!((after.in_sync, after.is_settled()), (0, false));
+    }
+    assert_eq!(etcd.calls("Put") - puts, 2 * 3);
+}
+
 /// given an idle replica / then its status key is not written again.
 #[tokio::test]
 async fn g37_idle_replica_writes_nothing() {

@@ -116,6 +116,7 @@ pub(super) fn dial(
 ) -> Reason {
     match error {
         DialError::NotHttp2(preface) => not_etcd(preface),
+        DialError::NoPreface => Reason::NoPreface,
         DialError::Security(cause) => Reason::Security(match cause.to_string() {
             text if text.contains(ALERT) => rejected(&text),
             text => explain(cause).unwrap_or(text),

@@ -23,6 +23,12 @@ pub enum Reason {
     /// No connection could be made.
     #[error("cannot connect: {0}")]
     Unreachable(String),
+    /// The peer accepted the connection and closed it without a byte. So does a server for HTTP/1, but also a member that ends, a port
+    /// for TLS, or a load balancer without a member: our choice is to retry (G-33).
+    #[error(
+        "the peer closed the connection before its HTTP/2 preface: the port may belong to another program than etcd, such as an HTTP/1 server, or expect https"
+    )]
+    NoPreface,
     /// The connection ended during the call.
     #[error("the connection failed: {0}")]
     Disconnected(String),
@@ -159,6 +165,7 @@ impl Reason {
     pub fn blame(&self) -> Blame {
         match self {
             Self::Unreachable(_)
+            | Self::NoPreface
             | Self::Disconnected(_)
             | Self::Timeout(_)
             | Self::NoLeader
@@ -198,6 +205,7 @@ impl Reason {
             | Self::ResponseTooLarge
             | Self::Other { .. } => true,
             Self::Unreachable(_)
+            | Self::NoPreface
             | Self::Learner
             | Self::Security(_)
             | Self::NotEtcd(_)

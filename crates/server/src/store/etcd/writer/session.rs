@@ -1,11 +1,14 @@
 //! Connections of a writer: one at a time, to the next member after a failure.
 
+use oxds_core::etcd::Space;
 use oxds_core::etcd::publisher::{PublishAnswer, PublishRequest};
 use oxds_types::etcd::{RangeRequest, RangeResponse};
 
 use super::super::client::{
     Blame, ClientOptions, Endpoints, EtcdClient, EtcdError, Members, Reason,
 };
+use super::super::space_check;
+use crate::store::finding::Finding;
 
 /// Connection to a cluster, for one request at a time.
 #[derive(Debug)]
@@ -67,6 +70,17 @@ impl Session {
         let client = self.client().await?;
         let answer = client.range(request).await;
         self.checked(answer)
+    }
+
+    /// Returns the warning of the space of etcd, if it is scarce (G-26); `None` also if the member does not answer.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the read; the session can be used again.
+    pub async fn space_warning(&mut self) -> Option<Finding> {
+        let client = self.client().await.ok()?;
+        let answer = client.status().await;
+        let status = self.checked(answer).ok()?;
+        space_check::finding(Space::of(&status), client.member())
     }
 
     async fn client(&mut self) -> Result<EtcdClient, EtcdError> {
