@@ -1,4 +1,4 @@
-//! What all clients of a replica have answered of each lane: a minimum over the clients (G-37).
+//! Publishes of each lane that all clients of a replica have answered: a minimum over the clients (G-37).
 //!
 //! ```text
 //!                served                    no client owes an answer to it

@@ -1,6 +1,6 @@
 //! The oldest changes that clients have not answered.
 
-/// What the clients of a server have not answered, as numbers of changes. The smallest number counts, so that of two servers, or of two
+/// Changes that the clients of a server have not answered, by number. The smallest number counts, so that of two servers, or of two
 /// clients, [`and`](Self::and) makes one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unanswered {

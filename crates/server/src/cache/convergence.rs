@@ -150,7 +150,7 @@ pub(super) struct SessionWaker {
     convergence: Arc<Convergence>,
 }
 
-/// What a client has not answered.
+/// Changes that a client has not answered.
 #[derive(Debug, Default)]
 struct Debt {
     /// Oldest first.
@@ -161,7 +161,7 @@ struct Debt {
     connected: Option<At>,
 }
 
-/// A change, and the revision that it made of what the client sees.
+/// A change, and the revision of the client's view after it.
 #[derive(Debug, Clone, Copy)]
 struct At {
     number: u64,

@@ -63,7 +63,7 @@ pub struct ClientCounts {
     pub nacked: u64,
     /// Number of the latest change before the clients were counted.
     pub change: u64,
-    /// What clients have neither accepted nor NACKed.
+    /// Changes that clients have neither accepted nor NACKed.
     pub unanswered: Unanswered,
 }
 
