@@ -95,7 +95,7 @@
 //! Connections stay open until the server closes them. A connection that gets a GOAWAY finishes its RPCs
 //! while the next one is dialled, without backoff; RPCs that queue on it go elsewhere.
 //!
-//! A backend may send 4 MiB of a response before the application reads it, and 16 MiB on a connection.
+//! A backend may send 2 MiB of a response before the application reads it, and 16 MiB on a connection.
 //!
 //! # Cancel safety
 //!

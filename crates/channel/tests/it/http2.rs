@@ -244,7 +244,7 @@ async fn large_messages_pass_small_windows_both_ways() {
 
 #[tokio::test]
 async fn unread_response_stops_at_its_window() {
-    const WINDOW: usize = 4 << 20;
+    const WINDOW: usize = 2 << 20;
     // given a server that sends as much as it may, until the test says otherwise
     let sent = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&sent);
