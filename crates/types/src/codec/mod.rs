@@ -28,7 +28,6 @@ mod inspector;
 mod notice;
 mod position;
 mod protobuf;
-mod redact;
 mod reflect;
 mod reflect_view;
 mod report;
@@ -46,7 +45,6 @@ pub use envelope::{
     RequestError, ResponseError, request_from_json, request_to_json, response_from_json,
     response_to_json,
 };
-pub use redact::{REDACTED, redact};
 pub use reflect::{Document, DocumentError, descriptor_pool, read_documents, write_documents};
 pub use resource::{Format, LoadedResource, Options};
 

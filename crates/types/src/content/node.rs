@@ -6,8 +6,8 @@ use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::codec::REDACTED;
-
+/// Text in place of a secret.
+const NOT_SHOWN: &str = "(not shown)";
 /// Key of the type of a message in an `Any`.
 pub(super) const TYPE: &str = "@type";
 
@@ -46,7 +46,7 @@ impl Hidden {
     /// Hides a secret.
     pub(super) fn secret(value: &Value) -> Self {
         Self {
-            text: REDACTED,
+            text: NOT_SHOWN,
             hash: xxh3_128(value.to_string().as_bytes()),
         }
     }

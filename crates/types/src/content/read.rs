@@ -4,7 +4,7 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
 use serde_json::Value as Json;
 
 use super::node::{Content, Entry, Hidden, TYPE};
-use super::secret::{hide, hide_secrets, is_secret_message};
+use super::secret::{Secrecy, hide, hide_secrets};
 use crate::codec::{MessageView, canonical, scalar};
 use crate::depth::{self, CARRIERS, MAX_DEPTH, on_stack_for};
 use crate::discovery::Any;
@@ -64,37 +64,45 @@ pub fn read(any: &Any) -> Result<Content, ContentError> {
     on_stack_for(levels, || {
         let message = DynamicMessage::decode(schema.descriptor.clone(), any.value.clone());
         let message = message.map_err(|error| malformed(error.to_string()))?;
-        let mut content = typed(schema, &message);
+        let mut content = typed(schema, &message, Secrecy::Public);
         hide_secrets(&mut content, "");
         Ok(content)
     })
 }
 
 /// Reads a message with its type.
-fn typed(schema: &'static Message, message: &DynamicMessage) -> Content {
+fn typed(schema: &'static Message, message: &DynamicMessage, secrecy: Secrecy) -> Content {
     let type_url = Entry::new(TYPE, Content::text(canonical::type_url(schema)));
     let mut entries = vec![type_url];
-    match (schema.well_known, message_content(schema, message)) {
+    match (schema.well_known, message_content(schema, message, secrecy)) {
         (None, Content::Message(fields)) => entries.extend(fields),
         (_, value) => entries.push(Entry::new("value", value)),
     }
     Content::Message(entries)
 }
 
-fn message_content(schema: &'static Message, message: &DynamicMessage) -> Content {
+fn message_content(
+    schema: &'static Message,
+    message: &DynamicMessage,
+    secrecy: Secrecy,
+) -> Content {
     match schema.well_known {
-        None => fields(schema, message),
-        Some(WellKnown::Any) => any(message),
+        None => fields(schema, message, secrecy),
+        Some(WellKnown::Any) => any(message, secrecy),
         Some(WellKnown::Wrapper | WellKnown::Other) => {
             let json = serde_json::to_value(MessageView { schema, message });
-            json.map_or_else(|_| unreadable(message), from_json)
+            let mut content = json.map_or_else(|_| unreadable(message), from_json);
+            if secrecy != Secrecy::Public {
+                hide(&mut content);
+            }
+            content
         }
     }
 }
 
-fn any(message: &DynamicMessage) -> Content {
+fn any(message: &DynamicMessage, secrecy: Secrecy) -> Content {
     if let Some((schema, message)) = unpack(message) {
-        return typed(schema, &message);
+        return typed(schema, &message, secrecy);
     }
     let type_url = message.get_field_by_number(1);
     let type_url = type_url.as_ref().and_then(|url| url.as_str());
@@ -113,17 +121,13 @@ fn unreadable(message: &DynamicMessage) -> Content {
     Content::Hidden(Hidden::unreadable(&message.encode_to_vec()))
 }
 
-fn fields(schema: &'static Message, message: &DynamicMessage) -> Content {
-    let is_secret = is_secret_message(schema);
+fn fields(schema: &'static Message, message: &DynamicMessage, secrecy: Secrecy) -> Content {
     let mut entries = Vec::new();
     for (descriptor, value) in message.fields() {
         let Some(field) = schema.field(descriptor.number()) else {
             continue;
         };
-        let mut content = field_content(field, value);
-        if is_secret && field.name != "name" || field.is_sensitive {
-            hide(&mut content);
-        }
+        let content = field_content(field, value, secrecy.of_field(schema, field));
         entries.push(Entry::new(&*field.name, content));
     }
     entries.extend(unknown_fields(message));
@@ -153,7 +157,8 @@ fn unknown_fields(message: &DynamicMessage) -> Vec<Entry> {
     entries.collect()
 }
 
-fn field_content(field: &'static Field, value: &Value) -> Content {
+fn field_content(field: &'static Field, value: &Value, secrecy: Secrecy) -> Content {
+    let single = |ty, value| single(ty, value, secrecy);
     match (&field.shape, value) {
         (Shape::List(ty), Value::List(values)) => {
             Content::List(values.iter().map(|value| single(ty, value)).collect())
@@ -171,12 +176,24 @@ fn field_content(field: &'static Field, value: &Value) -> Content {
     }
 }
 
-fn single(ty: &'static Type, value: &Value) -> Content {
+fn single(ty: &'static Type, value: &Value, secrecy: Secrecy) -> Content {
+    let mut content = match value {
+        Value::Message(message) => {
+            return match ty.message() {
+                Some(schema) => message_content(schema, message, secrecy),
+                None => unreadable(message),
+            };
+        }
+        value => scalar_content(ty, value),
+    };
+    if secrecy != Secrecy::Public {
+        hide(&mut content);
+    }
+    content
+}
+
+fn scalar_content(ty: &'static Type, value: &Value) -> Content {
     match (value, &ty.kind) {
-        (Value::Message(message), _) => match ty.message() {
-            Some(schema) => message_content(schema, message),
-            None => unreadable(message),
-        },
         (Value::EnumNumber(number), Kind::Enum(descriptor)) => {
             match descriptor.get_value(*number) {
                 Some(known) => Content::text(known.name()),

@@ -212,10 +212,87 @@ filter_chains:
       '@type': type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
       stat_prefix: r
       settings: {op_timeout: 1s}
-      downstream_auth_username: {filename: HUSH}",
+      downstream_auth_username: {inline_string: HUSH}
+      downstream_auth_password: {filename: /run/public}",
     );
+    assert!(shown(&marked).contains("/run/public"), "{}", shown(&marked));
     assert!(shown(&marked).contains(HIDDEN), "{}", shown(&marked));
     assert!(!shown(&marked).contains("HUSH"), "{}", shown(&marked));
+}
+
+/// Given secrets of each sort in messages with descriptors, then they are hidden, and what is beside them is shown.
+#[test]
+fn s78_secrets_of_each_sort_are_hidden() {
+    const TLS: &str = "envoy.extensions.transport_sockets.tls.v3";
+    const FILTERS: &str = "envoy.extensions.filters.http";
+    let cases = [
+        (
+            format!("{TLS}.UpstreamTlsContext"),
+            "common_tls_context: {tls_certificates: [{private_key: {inline_bytes: SFVTSA==}, certificate_chain: {inline_string: PUBLIC}}]}",
+        ),
+        (
+            format!("{TLS}.UpstreamTlsContext"),
+            "common_tls_context: {tls_certificates: [{private_key: {filename: PUBLIC}, password: {inline_string: HUSH}}]}",
+        ),
+        (
+            format!("{TLS}.DownstreamTlsContext"),
+            "{session_ticket_keys: {keys: [{inline_string: HUSH}]}, common_tls_context: {alpn_protocols: [PUBLIC]}}",
+        ),
+        (
+            format!("{FILTERS}.ext_authz.v3.ExtAuthzPerRoute"),
+            "check_settings: {context_extensions: {PUBLIC: HUSH}}",
+        ),
+        (
+            format!("{FILTERS}.api_key_auth.v3.ApiKeyAuthPerRoute"),
+            "{credentials: [{key: HUSH, client: HUSH}], allowed_clients: [PUBLIC]}",
+        ),
+        (
+            format!("{FILTERS}.basic_auth.v3.BasicAuth"),
+            "{users: {inline_string: HUSH}, forward_username_header: PUBLIC}",
+        ),
+        (
+            "envoy.config.core.v3.GrpcService".to_owned(),
+            "{google_grpc: {target_uri: PUBLIC, stat_prefix: s, call_credentials: [{access_token: HUSH}]}, initial_metadata: [{key: x-api-key, value: HUSH}]}",
+        ),
+        (
+            "envoy.config.core.v3.Metadata".to_owned(),
+            "filter_metadata: {PUBLIC: {accessToken: HUSH, credentials: {id: HUSH, of: [HUSH]}}}",
+        ),
+        (
+            format!("{FILTERS}.local_ratelimit.v3.LocalRateLimit"),
+            "{stat_prefix: PUBLIC, token_bucket: {max_tokens: 7, fill_interval: 1s}, request_headers_to_add_when_not_enforced: [{header: {key: cookie, value: HUSH}}]}",
+        ),
+    ];
+    for (message, yaml) in cases {
+        let cluster = |settings: &str| {
+            let settings = settings
+                .strip_prefix('{')
+                .and_then(|s| s.strip_suffix('}'))
+                .filter(|_| settings.starts_with('{'))
+                .unwrap_or(settings);
+            resource(
+                "envoy.config.cluster.v3.Cluster",
+                &format!(
+                    "name: a\ntyped_extension_protocol_options:\n  credentials: {{'@type': type.googleapis.com/{message}, {settings}}}"
+                ),
+            )
+        };
+        let shown = shown(&cluster(yaml));
+        assert!(
+            !shown.contains("HUSH") && !shown.contains("SFVTSA"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("PUBLIC") && shown.contains(HIDDEN),
+            "{shown}"
+        );
+        assert!(shown.contains(&message), "{shown}");
+        assert_eq!(
+            yaml.contains("max_tokens"),
+            shown.contains("\"max_tokens\":7"),
+            "{shown}"
+        );
+    }
 }
 
 #[test]
@@ -235,9 +312,15 @@ fn s78_inline_data_and_headers_with_secrets_are_hidden() {
         json!({"headers": [{"name": "authorization", "string_match": {"exact": "HUSH"}}]}),
         json!({"users": {"inline_string": "HUSH"}}),
         json!({"credentials": [{"access_token": "HUSH"}]}),
+        json!({"apiKey": "HUSH"}),
+        json!({"private-key": {"pem": ["HUSH"]}}),
+        json!({"tokens": ["HUSH"]}),
+        json!({"Set-Cookie": "HUSH"}),
+        json!({"password": "HUSH", "pin": {"passphrase": 4711}}),
     ] {
         let shown = read(&value);
-        assert!(!shown.contains("HUSH") && shown.contains(HIDDEN), "{shown}");
+        let hides = !shown.contains("HUSH") && !shown.contains("4711");
+        assert!(hides && shown.contains(HIDDEN), "{shown}");
     }
     let public = json!({
         "direct_response": {"body": {"inline_string": "hello"}},
@@ -283,7 +366,8 @@ fn content_equals_the_json_of_the_codec() {
         let any = random(&mut generator, round);
         let json = codec::encode(std::slice::from_ref(&any), Format::Json).unwrap();
         let mut json: Vec<Value> = serde_json::from_slice(&json).unwrap();
-        let mut expected = from_json(json.remove(0));
+        // Most objects are messages, whose fields have descriptors. Of a map more is hidden.
+        let mut expected = of_messages(from_json(json.remove(0)));
         let content = read(&any).unwrap();
         hide_secrets(&mut expected, "");
         let (mut a, mut b) = (
@@ -293,6 +377,19 @@ fn content_equals_the_json_of_the_codec() {
         // The rest is hidden by annotations of the API.
         same_where_shown(&mut a, &mut b);
         assert_eq!(a, b, "{round}");
+    }
+}
+
+/// Takes all maps for messages.
+fn of_messages(content: Content) -> Content {
+    match content {
+        Content::List(items) => Content::List(items.into_iter().map(of_messages).collect()),
+        Content::Message(entries) | Content::Map(entries) => {
+            let entries = entries.into_iter();
+            let entries = entries.map(|entry| Entry::new(entry.name, of_messages(entry.value)));
+            Content::Message(entries.collect())
+        }
+        content => content,
     }
 }
 

@@ -8,13 +8,13 @@
 
 mod client;
 mod clients;
+mod content;
 pub(super) mod fleet;
 mod graph;
 mod history;
 mod layout;
 mod overview;
 mod parts;
-mod redact;
 mod resource;
 mod resources;
 mod url;

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_types::ResourceType;
 
+use super::content;
 use super::layout::{Section, View};
 use super::parts::{count, resource_link, shown};
-use super::redact;
 use super::resources::{origin, resource_type};
 use super::url::{Query, url};
 use crate::admin::state::Admin;
@@ -62,7 +62,7 @@ pub(super) async fn view(admin: &Admin, query: &Query) -> Option<View> {
         }
         (holders.table())
         h2 { "Content" }
-        pre tabindex="0" aria-label="Content as YAML" { (redact::yaml(&resource)) }
+        pre tabindex="0" aria-label="Content as YAML" { (content::yaml(&resource)) }
     };
     Some(View {
         section: Section::Resources,
