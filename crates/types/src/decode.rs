@@ -6,7 +6,7 @@
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
 use envoy_types::pb::envoy::config::listener::v3::Listener;
-use envoy_types::pb::envoy::config::route::v3::{RouteConfiguration, VirtualHost};
+use envoy_types::pb::envoy::config::route::v3::{Route, RouteConfiguration, VirtualHost};
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpConnectionManager;
 use prost::{DecodeError, Message};
 
@@ -34,6 +34,7 @@ compiled_here!(
     ClusterLoadAssignment,
     HttpConnectionManager,
     Listener,
+    Route,
     RouteConfiguration,
     VirtualHost,
 );

@@ -4,6 +4,7 @@ mod draw;
 mod mark;
 mod model;
 mod path;
+mod table;
 
 use maud::html;
 use oxds_types::ResourceType;

@@ -9,14 +9,16 @@ use envoy_types::pb::envoy::config::endpoint::v3::{
 };
 use envoy_types::pb::envoy::config::listener::v3::{Listener, filter};
 use envoy_types::pb::envoy::config::route::v3::{
-    Route, RouteAction, RouteConfiguration, route, route_action, route_match,
+    Route, RouteAction, route, route_action, route_match,
 };
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::{
     HttpConnectionManager, http_connection_manager::RouteSpecifier,
 };
 use oxds_core::snapshot::{Resource, Snapshot};
 use oxds_types::{Decode, ResourceType};
+use prost::Message as _;
 
+use super::table::RouteTable;
 use crate::admin::page::url::url;
 use crate::load::ClusterLoad;
 
@@ -86,12 +88,15 @@ impl Graph {
         for manager in managers(&message) {
             match manager.route_specifier {
                 Some(RouteSpecifier::RouteConfig(inline)) => {
+                    let inline = RouteTable::decode(&*inline.encode_to_vec());
+                    let inline = inline.unwrap_or_default();
                     graph.routes(snapshot, at, &inline, "inline", "", &rates);
                 }
                 Some(RouteSpecifier::Rds(rds)) => {
                     let name = &rds.route_config_name;
                     let href = resource_url(&ResourceType::ROUTE, name);
-                    match found::<RouteConfiguration>(snapshot, &ResourceType::ROUTE, name) {
+                    let found = snapshot.get(&ResourceType::ROUTE, name);
+                    match found.and_then(|found| RouteTable::decode(found.value()).ok()) {
                         Some(config) => graph.routes(snapshot, at, &config, name, &href, &rates),
                         None => graph.missing(at, 0, 1, name, "route configuration not found"),
                     }
@@ -143,15 +148,17 @@ impl Graph {
         &mut self,
         snapshot: &Snapshot,
         listener: usize,
-        config: &RouteConfiguration,
+        config: &RouteTable,
         name: &str,
         href: &str,
         rates: &Rates,
     ) {
-        for (host_at, host) in config.virtual_hosts.iter().enumerate() {
-            for (route_at, route) in host.routes.iter().enumerate() {
+        for (host_at, host) in config.hosts.iter().enumerate() {
+            let shown = MAX_NODES[1].saturating_sub(self.columns[1].len());
+            self.more[1] += host.len().saturating_sub(shown);
+            for (route_at, route) in host.first(shown) {
                 let node = GraphNode {
-                    label: matched(route),
+                    label: matched(&route),
                     detail: format!("{} · {name}", host.domains.join(", ")),
                     href: href.to_owned(),
                     route: Some((host_at, route_at)),
