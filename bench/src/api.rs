@@ -5,8 +5,8 @@
 //! next major have no counterpart; they are timed in roles, after parsing.
 
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use oxds_apicheck::generate::next_major;
 use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
@@ -14,10 +14,10 @@ use oxds_apicheck::input::{Input, LoadOptions, load};
 use serde::{Deserialize, Serialize};
 
 use crate::Plan;
-use crate::memory::{Memory, mib};
+use crate::command_line::CommandLine;
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{ApiWork, Part, Processors, Role};
+use crate::roles::{ApiWork, Part, Role};
 
 const OLD: &str = "crate:data-plane-api@0.1.1#subdir=data-plane-api";
 /// The old tree as both command lines write it.
@@ -127,74 +127,6 @@ fn ours(folder: &Path, work: ApiWork) -> Result<Done, String> {
     match done.files > 400 && done.results > 0 {
         true => Ok(done),
         false => Err(format!("{work:?} on the tree of 2026: {done:?}")),
-    }
-}
-
-/// A command that ends with findings.
-struct CommandLine<'a> {
-    program: &'a Path,
-    arguments: &'a [&'a str],
-    /// The exit code that says so.
-    findings: i32,
-}
-
-impl<'a> CommandLine<'a> {
-    fn new(program: &'a Path, arguments: &'a [&'a str], findings: i32) -> Self {
-        Self {
-            program,
-            arguments,
-            findings,
-        }
-    }
-
-    fn start(&self, folder: &Path) -> Result<Child, String> {
-        Command::new("taskset")
-            .args(["-c", Processors::Both.list()])
-            .arg(self.program)
-            .args(self.arguments)
-            .current_dir(folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())
-    }
-
-    /// Milliseconds of one run.
-    fn time(&self, folder: &Path) -> Result<f64, String> {
-        let start = Instant::now();
-        let status = self.start(folder)?.wait();
-        let wall = start.elapsed().as_secs_f64() * 1e3;
-        self.found(status.map_err(|error| error.to_string())?)?;
-        Ok(wall)
-    }
-
-    /// Peak memory of one run, as far as a look each millisecond shows it.
-    fn peak_mib(&self, folder: &Path) -> Result<f64, String> {
-        let mut child = self.start(folder)?;
-        let mut peak = 0;
-        loop {
-            // `taskset` becomes the program. A process that has just ended has no memory.
-            if let Ok(memory) = Memory::of(child.id()) {
-                peak = memory.peak;
-            }
-            if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-                self.found(status)?;
-                return Ok(mib(peak));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    fn found(&self, status: ExitStatus) -> Result<(), String> {
-        match status.code() == Some(self.findings) {
-            true => Ok(()),
-            false => Err(format!(
-                "{} {:?}: {status}, expected exit code {}",
-                self.program.display(),
-                self.arguments,
-                self.findings
-            )),
-        }
     }
 }
 

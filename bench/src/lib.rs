@@ -12,7 +12,7 @@
 //! | R-8: picks of each policy | `picks` |
 //! | S-R1 … S-R3: TLS between services | `secured` |
 //! | P-1 … P-13: changes pushed to clients | `push` |
-//! | GB-1 … GB-9: replicas on etcd | `push::replicas` |
+//! | GB-1 … GB-14: replicas on etcd | `push::replicas` |
 //! | O-1, O-2: pages for operators | `push` |
 //! | F-1: time until a folder of YAML is served | `load` |
 //! | F-2: time from a saved file to the client | `follow` |
@@ -20,6 +20,7 @@
 //! | V-3: resources translated between v2 and v3 | `translate` |
 
 mod api;
+mod command_line;
 mod control;
 mod endpoints;
 mod follow;

@@ -131,8 +131,8 @@ pub(crate) fn parse(folder: &Path) -> Result<Took, String> {
     })
 }
 
-/// Clusters and their assignments, a document each.
-fn write(folder: &Path, resources: usize) -> std::io::Result<()> {
+/// Writes a folder of clusters and their assignments, a document each.
+pub(crate) fn write(folder: &Path, resources: usize) -> std::io::Result<()> {
     for first in (0..resources).step_by(PER_FILE) {
         let mut text = String::new();
         for index in first..(first + PER_FILE).min(resources) {

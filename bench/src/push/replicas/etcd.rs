@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use oxds_core::etcd::fleet::Fleet as Statuses;
 use oxds_core::etcd::publisher::{PublishOptions, PublishOutcome, Publisher, Wanted};
 use oxds_core::etcd::{Entry, Place, Prefix, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient};
@@ -18,6 +20,7 @@ use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 
 use super::super::holding::{Holding, resource_name};
+use super::fleet::{LIMIT, REPLICAS};
 use crate::program::program;
 use crate::roles::{Part, Processors};
 
@@ -27,6 +30,10 @@ pub(super) const PREFIX: &str = "/oxds/default/";
 const MEMBERS: usize = 3;
 /// Time in which the members must elect a leader.
 const START: Duration = Duration::from_secs(60);
+/// Pause between two reads of the replicas' status.
+const POLL: Duration = Duration::from_millis(50);
+/// The first key, and as the end of a range: all keys after its start.
+const ZERO: &[u8] = b"\0";
 /// Operations of a transaction that etcd takes by default.
 const BATCH: usize = 128;
 /// Keys per page of a read, as a replica reads them.
@@ -115,8 +122,17 @@ impl Etcd {
 
     /// Publishes a change of each of the first clusters.
     pub(super) async fn change(&mut self, prefix: &str, clusters: usize) -> Result<(), String> {
+        self.change_some(prefix, 0..clusters).await
+    }
+
+    /// Publishes a change of each of these clusters: a single transaction if they are few.
+    pub(super) async fn change_some(
+        &mut self,
+        prefix: &str,
+        clusters: Range<usize>,
+    ) -> Result<(), String> {
         self.generation += 1;
-        let changed = (0..clusters).map(|index| {
+        let changed = clusters.map(|index| {
             let (entry, stored) = entry(index, self.generation);
             (entry, Some(stored))
         });
@@ -161,7 +177,7 @@ impl Etcd {
         self.client.put(put).await.map(drop).map_err(text)
     }
 
-    /// Watches a prefix, and returns the time of each response that has events.
+    /// Watches a prefix, and returns the time when each revision arrived.
     pub(super) async fn watch(
         &self,
         prefix: &str,
@@ -175,13 +191,78 @@ impl Etcd {
         let (mut stream, _) = self.client.watch(create).await.map_err(text)?;
         let (sender, times) = mpsc::unbounded_channel();
         tokio::spawn(async move {
+            let mut reached = 0;
             while let Ok(response) = stream.next().await {
-                if !response.events.is_empty() && sender.send(Instant::now()).is_err() {
-                    return;
+                // etcd sends several revisions in one response, and parts of one in several.
+                for kv in response.events.iter().filter_map(|event| event.kv.as_ref()) {
+                    if kv.mod_revision == reached {
+                        continue;
+                    }
+                    reached = kv.mod_revision;
+                    if sender.send(Instant::now()).is_err() {
+                        return;
+                    }
                 }
             }
         });
         Ok(times)
+    }
+
+    /// Returns the revision of the store: the number of transactions that have written, of all writers. Leases have none.
+    pub(super) async fn revision(&self) -> Result<i64, String> {
+        let any = RangeRequest {
+            key: ZERO.into(),
+            count_only: true,
+            ..RangeRequest::default()
+        };
+        let answer = self.client.range(any).await.map_err(text)?;
+        let header = answer.header.ok_or("an answer without a header")?;
+        Ok(header.revision)
+    }
+
+    /// Returns the number of keys that were written or deleted since a revision.
+    pub(super) async fn keys_since(&self, revision: i64) -> Result<usize, String> {
+        let now = self.revision().await?;
+        let create = WatchCreateRequest {
+            key: ZERO.into(),
+            range_end: ZERO.into(),
+            start_revision: revision + 1,
+            ..WatchCreateRequest::default()
+        };
+        let (mut stream, _) = self.client.watch(create).await.map_err(text)?;
+        let (mut keys, mut reached) = (0, revision);
+        while reached < now {
+            let response = tokio::time::timeout(LIMIT, stream.next());
+            let response = response.await.map_err(text)?.map_err(text)?;
+            for kv in response.events.iter().filter_map(|event| event.kv.as_ref()) {
+                keys += 1;
+                reached = kv.mod_revision;
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Waits until every replica reports this many streams, and that all of them have accepted what is published.
+    pub(super) async fn settled(
+        &mut self,
+        prefix: &str,
+        streams: usize,
+    ) -> Result<Statuses, String> {
+        let prefix = Prefix::new(prefix).map_err(text)?;
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let statuses = writer::read_fleet(&mut self.session, &prefix);
+            let statuses = statuses.await.map_err(text)?;
+            let mut replicas = statuses.replicas.values();
+            let in_sync = replicas.all(|one| [one.streams, one.in_sync] == [streams as u64; 2]);
+            if in_sync && statuses.replicas.len() == REPLICAS && statuses.unsettled().is_empty() {
+                return Ok(statuses);
+            }
+            if Instant::now() > deadline {
+                return Err(format!("not settled within {LIMIT:?}: {statuses:?}"));
+            }
+            tokio::time::sleep(POLL).await;
+        }
     }
 
     /// Reads all keys below a prefix, in pages at one revision, without a look at the values. Returns the time that it took.

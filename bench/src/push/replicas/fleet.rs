@@ -92,6 +92,15 @@ pub(super) fn serve(arguments: &[&str]) -> Result<Replica, String> {
     })
 }
 
+/// Starts servers, which do not have to be ready.
+pub(super) fn replicas(kind: Kind, etcd: &Etcd, prefix: &str) -> Result<Vec<Replica>, String> {
+    let replicas = (0..REPLICAS).map(|number| match kind {
+        Kind::Oxds => Replica::oxds(etcd, prefix, &format!("r{number}")),
+        Kind::Plain => Replica::plain(etcd, prefix),
+    });
+    replicas.collect()
+}
+
 /// Servers, and the clusters that their clients get.
 pub(super) struct Fleet {
     pub(super) replicas: Vec<Replica>,
@@ -107,13 +116,7 @@ impl Fleet {
         prefix: &str,
         clusters: usize,
     ) -> Result<Self, String> {
-        let mut replicas = Vec::new();
-        for number in 0..REPLICAS {
-            replicas.push(match kind {
-                Kind::Oxds => Replica::oxds(etcd, prefix, &format!("r{number}"))?,
-                Kind::Plain => Replica::plain(etcd, prefix)?,
-            });
-        }
+        let replicas = replicas(kind, etcd, prefix)?;
         let (sender, arrivals) = mpsc::unbounded_channel();
         for (number, replica) in replicas.iter().enumerate() {
             let mut probe = Probe::connect(&replica.grpc).await?;

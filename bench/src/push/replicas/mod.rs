@@ -1,4 +1,4 @@
-//! GB-1 … GB-9: replicas of one configuration in etcd.
+//! GB-1 … GB-14: replicas of one configuration in etcd.
 //!
 //! ```text
 //!    processor 0                                processor 1
@@ -19,21 +19,31 @@
 //! | GB-1: one resource is published; GB-2: 5,000 at once | [`publish`] |
 //! | GB-3: a replica starts; GB-8: its memory | [`start`] |
 //! | GB-4: a replica is killed | [`death`] |
+//! | GB-6: 100 publishes per second | [`rate`] |
+//! | GB-7: writes of replicas to etcd | [`writes`] |
 //! | GB-9: CPU of a replica per publish, by the number of resources | [`cost`] |
+//! | GB-13: `oxds publish` of a folder with one change | [`folder`] |
+//! | GB-14: `oxds wait` for all clients | [`waiting`] |
 
 mod cost;
 mod death;
 mod etcd;
 mod fleet;
+mod folder;
 mod publish;
+mod rate;
 mod start;
+mod waiting;
+mod writes;
 
 use super::rig::wait;
 use crate::Plan;
 use crate::report::Table;
 
 /// Ids of the scenarios of [`run`].
-pub(crate) const IDS: &[&str] = &["GB-1", "GB-2", "GB-3", "GB-4", "GB-8", "GB-9"];
+pub(crate) const IDS: &[&str] = &[
+    "GB-1", "GB-2", "GB-3", "GB-4", "GB-6", "GB-7", "GB-8", "GB-9", "GB-13", "GB-14",
+];
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     wait(async {
@@ -46,8 +56,20 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         if plan.wants("GB-4") {
             death::run(plan, table).await?;
         }
+        if plan.wants("GB-6") {
+            rate::run(plan, table).await?;
+        }
+        if plan.wants("GB-7") {
+            writes::run(plan, table).await?;
+        }
         if plan.wants("GB-9") {
             cost::run(plan, table).await?;
+        }
+        if plan.wants("GB-13") {
+            folder::run(plan, table).await?;
+        }
+        if plan.wants("GB-14") {
+            waiting::run(plan, table).await?;
         }
         Ok(())
     })

@@ -164,6 +164,11 @@ impl Swarm {
         self.tally.take_arrivals()
     }
 
+    /// Time of the last ACK or NACK; `None` before the first one.
+    pub(super) fn last_answer(&self) -> Option<Instant> {
+        self.tally.last_answer()
+    }
+
     /// Waits until a count has reached `goal`, and returns the time.
     pub(super) async fn until(
         &self,

@@ -92,6 +92,7 @@ impl Stream {
                 }
                 let answer = self.answer(&seen);
                 self.requests.send_data(answer, false).map_err(text)?;
+                self.tally.answered();
             }
         }
     }

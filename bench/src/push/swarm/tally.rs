@@ -18,6 +18,8 @@ pub(crate) struct Counted {
     pub(crate) complete: u64,
     /// Bytes of responses.
     pub(crate) bytes: u64,
+    /// ACKs and NACKs.
+    pub(crate) answers: u64,
 }
 
 /// Shared by the streams of a swarm, which add, and its scenario, which waits.
@@ -31,6 +33,7 @@ pub(crate) struct Tally {
 struct Sums {
     counted: Counted,
     arrivals: Vec<Instant>,
+    last_answer: Option<Instant>,
     /// Reason why the first stream ended that did.
     end: Option<String>,
 }
@@ -51,6 +54,19 @@ impl Tally {
     pub(super) fn completed(&self) {
         self.lock().counted.complete += 1;
         self.added.notify_one();
+    }
+
+    /// Counts an answer that was sent.
+    pub(super) fn answered(&self) {
+        let mut sums = self.lock();
+        sums.counted.answers += 1;
+        sums.last_answer = Some(Instant::now());
+        drop(sums);
+        self.added.notify_one();
+    }
+
+    pub(super) fn last_answer(&self) -> Option<Instant> {
+        self.lock().last_answer
     }
 
     pub(super) fn ended(&self, why: String) {

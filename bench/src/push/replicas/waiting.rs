@@ -1,0 +1,105 @@
+//! GB-14: `oxds wait --all --etcd` with many clients: how long after the last ACK it ends.
+//!
+//! ```text
+//!   publish ──▶ clients have it ──▶ the last ACK ──▶ status keys ──▶ `oxds wait` ends
+//!        └── `oxds wait` starts         └───────── measured ──────────────┘
+//! ```
+
+use std::time::Duration;
+
+use oxds_core::snapshot::Protocol;
+use tokio::time::interval;
+
+use super::super::holding::{Holding, resource_name};
+use super::super::request;
+use super::super::swarm::{Manner, Swarm};
+use super::etcd::{Etcd, PREFIX, text};
+use super::fleet::{Fleet, Kind, REPLICAS};
+use crate::Plan;
+use crate::command_line::CommandLine;
+use crate::program::program;
+use crate::report::{Table, percentile_micros};
+
+/// Names that a client requests.
+const NAMES: usize = 10;
+/// Delay of an answer: `oxds wait` has started before the last one.
+const ANSWER: Duration = Duration::from_millis(100);
+/// Allowed time after the last ACK, in milliseconds.
+const MOST_MILLIS: f64 = 600.0;
+/// Allowed transactions per publish and replica.
+const MOST_WRITES: f64 = 2.0;
+
+pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    // A pause between publishes: replicas write each one's status by itself.
+    let (clients, rounds, pace) = if plan.smoke {
+        (10, 2, Duration::from_secs(1))
+    } else {
+        (300, 20, Duration::from_secs(3))
+    };
+    let clusters = 1_000;
+    let mut etcd = Etcd::start().await?;
+    etcd.fill(PREFIX, clusters).await?;
+    let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;
+    let mut swarms = Vec::new();
+    for replica in &fleet.replicas {
+        swarms.push(swarm(&replica.grpc, clients).await?);
+    }
+    // The probe is a client, too.
+    let streams = clients + 1;
+    etcd.settled(PREFIX, streams).await?;
+
+    let program = program("OXDS_BENCH_OXDS")?;
+    let arguments = ["wait", "--all", "--etcd", &etcd.urls.clone()];
+    let command = CommandLine::new(&program, &arguments, 0);
+    let folder = tempfile::tempdir().map_err(text)?;
+    let before = etcd.revision().await?;
+    let mut next = interval(pace);
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        next.tick().await;
+        let goals: Vec<_> = swarms
+            .iter()
+            .map(|swarm| swarm.mark().answers + clients as u64)
+            .collect();
+        etcd.change(PREFIX, 1).await?;
+        let child = command.start(folder.path())?;
+        let ended = command.end(child).await?;
+        for (swarm, goal) in swarms.iter().zip(goals) {
+            let answers = swarm.mark().answers;
+            if answers != goal {
+                return Err(format!("oxds wait ended at {answers} of {goal} answers"));
+            }
+        }
+        let last = swarms.iter().filter_map(Swarm::last_answer).max();
+        times.push(ended.duration_since(last.ok_or("no answer")?));
+        fleet.until(1).await?;
+    }
+    etcd.settled(PREFIX, streams).await?;
+    let writes = (etcd.revision().await? - before) as f64 / rounds as f64 - 1.0;
+    times.sort_unstable();
+    let millis = |part| percentile_micros(&times, part) / 1e3;
+    let what = format!("{REPLICAS} x {clients} clients, after the last ACK, p50 (ms)");
+    table.limit("GB-14", &what, millis(0.5), MOST_MILLIS);
+    let what = format!("the longest of {rounds} (ms)");
+    table.limit("GB-14", &what, millis(1.0), MOST_MILLIS);
+    let of_one = writes / REPLICAS as f64;
+    let what = "writes per publish and replica";
+    table.limit("GB-14", what, of_one, MOST_WRITES);
+    Ok(())
+}
+
+/// Connects clients that have requested the first clusters and have them.
+async fn swarm(address: &str, clients: usize) -> Result<Swarm, String> {
+    let resource_type = Holding::Clusters.resource_type();
+    let manner = Manner {
+        answer_after: ANSWER,
+        ..Manner::new(resource_type.clone(), Protocol::Delta)
+    };
+    let mut swarm = Swarm::new(address, manner)?;
+    let names = (0..NAMES).map(resource_name).collect();
+    let first = request::named(&resource_type, names, [].into());
+    swarm.fill(clients, &first, NAMES).await?;
+    let all = clients as u64;
+    swarm.until(all, |counted| counted.answers).await?;
+    Ok(swarm)
+}
