@@ -9,6 +9,7 @@ use super::head::Head;
 use super::keys::Key;
 use super::names::{Prefix, Segment};
 use super::replica_status::ReplicaStatus;
+use super::rollback::Decision;
 
 /// Search for the lanes of a prefix: one request per lane, whatever the number of their keys.
 #[derive(Debug)]
@@ -63,6 +64,9 @@ impl LaneScan {
     }
 }
 
+/// Rollbacks of a lane that are read.
+const MAX_ROLLBACKS: i64 = 20;
+
 /// Heads and statuses. The statuses are read after the heads.
 #[derive(Debug, Default)]
 pub struct Fleet {
@@ -70,6 +74,8 @@ pub struct Fleet {
     pub heads: BTreeMap<Segment, Head>,
     /// Live replicas: the keys of others have ended with their leases.
     pub replicas: BTreeMap<Segment, ReplicaStatus>,
+    /// Rollbacks that all replicas follow, with their lanes.
+    pub rollbacks: Vec<(Segment, Decision)>,
     /// Keys below the prefix that cannot be read, and the reasons.
     pub unreadable: Vec<(String, String)>,
 }
@@ -124,6 +130,31 @@ impl Fleet {
                 None => {
                     let key = Key::Status(replica).to_string();
                     self.unreadable.push((key, "not a status".to_owned()));
+                }
+            }
+        }
+    }
+
+    /// Returns the request for the rollbacks of a lane. A decision may have 1.4 MB, so of many only the first are read.
+    #[must_use]
+    pub fn rollbacks_request(prefix: &Prefix, lane: &Segment) -> RangeRequest {
+        RangeRequest {
+            limit: MAX_ROLLBACKS,
+            ..prefix.rollbacks(lane).request()
+        }
+    }
+
+    /// Adds the answer to [`rollbacks_request`](Self::rollbacks_request).
+    pub fn add_rollbacks(&mut self, prefix: &Prefix, answer: &RangeResponse) {
+        for kv in &answer.kvs {
+            let Ok(Key::Rollback(lane, place)) = prefix.parse(&kv.key) else {
+                continue;
+            };
+            match Decision::decode(&kv.value) {
+                Ok(decision) => self.rollbacks.push((lane, decision)),
+                Err(error) => {
+                    let key = Key::Rollback(lane, place).to_string();
+                    self.unreadable.push((key, error));
                 }
             }
         }

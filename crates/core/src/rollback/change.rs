@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use oxds_types::ResourceType;
+use oxds_types::{ResourceType, Version};
 
 use crate::snapshot::Resource;
 use crate::time::Instant;
@@ -51,14 +51,18 @@ pub(super) struct RollbackCause {
 pub struct RolledBack {
     /// Key of the resource.
     pub key: RollbackKey,
-    /// The resource in the store. `None`: the store has removed it.
+    /// The resource in the store. `None`: the store has removed it, or only its version is known.
     pub stored: Option<Arc<Resource>>,
+    /// Version of the resource in the store. `None`: the store has removed it.
+    pub version: Option<Version>,
     /// The resource that is served instead. `None`: the store has added it, and it is not served.
     pub last_good: Option<Arc<Resource>>,
     /// Type and name of the resource whose NACK caused the rollback: this one, or one that the store changed together with it.
     pub nacked: (ResourceType, Arc<str>),
-    /// `node.id` of each client that NACKed it.
+    /// `node.id` of each client that NACKed it. Of a decision of several replicas, only the number is known.
     pub nacked_by: Vec<Arc<str>>,
+    /// Number of nodes that NACKed it.
+    pub nodes: u64,
     /// Error message of the NACK that caused the rollback.
     pub reason: Arc<str>,
     /// Time of the rollback.
@@ -70,8 +74,8 @@ pub struct RolledBack {
 pub struct OnTrial {
     /// The changed resources, by key.
     pub parts: Vec<OnTrialPart>,
-    /// Number of nodes that NACKed a part.
-    pub nodes: usize,
+    /// `node.id` of each node that NACKed a part.
+    pub nodes: Vec<Arc<str>>,
     /// Error message of the first NACK.
     pub reason: Option<Arc<str>>,
 }
@@ -123,9 +127,11 @@ impl Change {
         parts.map(|(key, part, cause)| RolledBack {
             key: key.clone(),
             stored: part.stored.clone(),
+            version: part.stored.as_ref().map(|stored| stored.version()),
             last_good: part.last_good.clone(),
             nacked: cause.nacked.clone(),
             nacked_by: self.nacked_by.iter().cloned().collect(),
+            nodes: u64::try_from(self.nacked_by.len()).unwrap_or(u64::MAX),
             reason: Arc::clone(&cause.reason),
             at: cause.at,
         })
@@ -143,7 +149,7 @@ impl Change {
         });
         Some(OnTrial {
             parts: parts.collect(),
-            nodes: self.nacked_by.len(),
+            nodes: self.nacked_by.iter().cloned().collect(),
             reason: self.reason.clone(),
         })
     }

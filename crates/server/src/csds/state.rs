@@ -310,9 +310,12 @@ fn append_any(rope: &mut Rope, field: u32, resource: &Resource) {
 }
 
 fn rollback_state(rollback: &RolledBack, now: Instant) -> UpdateFailureState {
-    let version = |of: &Option<Arc<Resource>>| of.as_ref().map(|of| of.version().to_string());
-    let good = version(&rollback.last_good).unwrap_or_else(|| "absence".to_owned());
-    let nodes = rollback.nacked_by.join(", ");
+    let good = rollback.last_good.as_ref();
+    let good = good.map_or_else(|| "absence".to_owned(), |good| good.version().to_string());
+    let nodes = match &rollback.nacked_by[..] {
+        [] => format!("{} nodes of all replicas", rollback.nodes),
+        ids => ids.join(", "),
+    };
     let (nacked_type, nacked_name) = &rollback.nacked;
     let key = &rollback.key;
     let itself = (&key.resource_type, &key.name) == (nacked_type, nacked_name);
@@ -328,7 +331,9 @@ fn rollback_state(rollback: &RolledBack, now: Instant) -> UpdateFailureState {
             "rolled back to {good}{with}, NACKed by {nodes}: {}",
             rollback.reason
         ),
-        version_info: version(&rollback.stored).unwrap_or_default(),
+        version_info: rollback
+            .version
+            .map_or_else(String::new, |version| version.to_string()),
     }
 }
 

@@ -70,6 +70,8 @@ pub(crate) struct RollbackDriver {
     file: Option<StateFile>,
     /// Whether the file may have secrets.
     keeps_secrets: bool,
+    /// Rollbacks that the replicas of the store have decided together.
+    of_fleet: Mutex<Vec<RolledBack>>,
     /// Notified when the file is out of date.
     outdated: Notify,
     /// Threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is rolled back.
@@ -120,6 +122,7 @@ impl RollbackDriver {
             metrics,
             clock,
             keeps_secrets,
+            of_fleet: Mutex::default(),
             outdated: Notify::new(),
             shared_threshold,
             has_nacks: Notify::new(),
@@ -235,26 +238,42 @@ impl RollbackDriver {
 
     fn report(&self, one: &RolledBack) {
         let (resource_type, name) = (&one.key.resource_type, &*one.key.name);
-        let version = one
-            .stored
-            .as_ref()
-            .map(|stored| stored.version().to_string());
+        let version = one.version.map(|version| version.to_string());
         let last_good = one.last_good.as_ref();
         let returned_to = last_good.map(|last_good| last_good.version().to_string());
-        let (group, nodes) = (one.key.group.as_deref(), &one.nacked_by);
+        let (group, nodes, nacked_by) = (one.key.group.as_deref(), one.nodes, &one.nacked_by);
         let (nacked_type, nacked_name) = &one.nacked;
         let nacked = format!("{nacked_type} {nacked_name}");
         let reason = &*one.reason;
-        warn!(%resource_type, name, group, version, returned_to, nacked, ?nodes, reason, "change rolled back");
+        warn!(%resource_type, name, group, version, returned_to, nacked, nodes, ?nacked_by, reason, "change rolled back");
         self.metrics.rolled_back(resource_type);
     }
 
     /// Returns every resource that is rolled back now.
     pub(crate) fn rolled_back(&self) -> Vec<RolledBack> {
         let machine = self.machine.iter();
-        machine
-            .flat_map(|machine| lock(machine).rolled_back().collect::<Vec<_>>())
-            .collect()
+        let own = machine.flat_map(|machine| lock(machine).rolled_back().collect::<Vec<_>>());
+        let of_fleet = self.fleet().clone();
+        own.chain(of_fleet).collect()
+    }
+
+    /// Sets what the replicas of the store have rolled back together. A rollback that was there before keeps its time.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn set_of_fleet(&self, mut now: Vec<RolledBack>) {
+        let mut before = self.fleet();
+        for one in &mut now {
+            let same = |known: &&RolledBack| (&known.key, known.version) == (&one.key, one.version);
+            match before.iter().find(same) {
+                Some(known) => one.at = known.at,
+                None => self.report(one),
+            }
+        }
+        *before = now;
+    }
+
+    fn fleet(&self) -> MutexGuard<'_, Vec<RolledBack>> {
+        // It is replaced as a whole, so poisoning does not matter.
+        self.of_fleet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is rolled back.

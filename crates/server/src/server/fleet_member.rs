@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use oxds_core::etcd::rollback::{LocalChanges, Opinion, Trial, TrialPart};
+use oxds_core::etcd::rollback::{Decision, LocalChanges, NackingNodes, Opinion, Trial, TrialPart};
 use oxds_core::etcd::shedding::Shed;
 use oxds_core::etcd::{Place, Segment, Stored};
-use oxds_core::rollback::{Acceptance, OnTrial, RollbackKey};
+use oxds_core::rollback::{Acceptance, OnTrial, RollbackKey, RolledBack};
+use oxds_core::time::Instant;
 use oxds_types::Version;
 use tokio::sync::Notify;
 
@@ -70,6 +71,38 @@ impl FleetMember for Member {
     fn nacked_notify(&self) -> &Notify {
         self.0.rollback.nacked_notify()
     }
+
+    fn set_rollbacks(&self, decisions: &[(Segment, Decision)]) {
+        let now = self.0.server.clock.now();
+        let decisions = decisions.iter();
+        let rolled_back = decisions.flat_map(|(_, decision)| rolled_back(now, decision));
+        self.0.rollback.set_of_fleet(rolled_back.collect());
+    }
+}
+
+/// Returns the resources that a decision of all replicas rolls back, from now on.
+fn rolled_back(now: Instant, decision: &Decision) -> impl Iterator<Item = RolledBack> {
+    let first = decision.parts.iter().find(|part| part.version.is_some());
+    let first = first.map(|part| (part.place.resource_type.clone(), part.place.name.clone()));
+    decision.parts.iter().map(move |part| {
+        let place = &part.place;
+        let itself = || (place.resource_type.clone(), place.name.clone());
+        RolledBack {
+            key: RollbackKey {
+                resource_type: place.resource_type.clone(),
+                name: place.name.clone(),
+                group: place.group.as_ref().map(Segment::shared),
+            },
+            stored: None,
+            version: part.version,
+            last_good: part.good.clone(),
+            nacked: first.clone().unwrap_or_else(itself),
+            nacked_by: Vec::new(),
+            nodes: decision.nodes,
+            reason: decision.reason.as_str().into(),
+            at: now,
+        }
+    })
 }
 
 /// Returns a change by its places; `None` if a group has a name that no key has.
@@ -88,7 +121,7 @@ fn trial(on_trial: OnTrial) -> Option<Trial> {
     });
     Some(Trial {
         parts: parts.collect::<Option<_>>()?,
-        nodes: u64::try_from(on_trial.nodes).unwrap_or(u64::MAX),
+        nodes: NackingNodes::of(on_trial.nodes.iter().map(|id| &**id)),
         reason: on_trial.reason.unwrap_or_else(|| "".into()),
     })
 }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 #[cfg(feature = "etcd")]
-use oxds_core::etcd::rollback::LocalChanges;
+use oxds_core::etcd::rollback::{Decision, LocalChanges};
 #[cfg(feature = "etcd")]
-use oxds_core::etcd::shedding::Shed;
+use oxds_core::etcd::{Segment, shedding::Shed};
 use oxds_core::rollout::Unanswered;
 #[cfg(feature = "etcd")]
 use tokio::sync::Notify;
@@ -47,6 +47,8 @@ pub(crate) trait FleetMember: LocalChanges + Send + Sync {
     fn shed(&self, shed: Shed);
     /// Returns what is notified after NACKs of changes on trial.
     fn nacked_notify(&self) -> &Notify;
+    /// Sets the decisions of all replicas that apply, with their lanes.
+    fn set_rollbacks(&self, decisions: &[(Segment, Decision)]);
 }
 
 type CountClients = dyn Fn() -> ClientCounts + Send + Sync;
@@ -124,6 +126,13 @@ impl ServerLink {
         let connection = self.0.health.connection();
         let lanes = connection.iter().flat_map(|connection| &connection.lanes);
         lanes.into_iter().any(|lane| lane.is_held)
+    }
+
+    /// Reports the rollbacks that all servers of the source have decided.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn report_rollbacks(&self, decisions: &[(Segment, Decision)]) {
+        self.0.member.set_rollbacks(decisions);
+        self.0.cache.notifier().notify();
     }
 
     /// Reports the servers that follow the same source.

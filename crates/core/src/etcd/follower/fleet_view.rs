@@ -14,6 +14,16 @@ impl Follower {
         self.view.fleet_changes
     }
 
+    /// Returns the decisions of all replicas that apply to what is served, with their lanes.
+    pub fn rollbacks(&self) -> impl Iterator<Item = (&Segment, &Decision)> {
+        let decisions = self.view.reports.decisions();
+        decisions.filter_map(|(lane, _, decision, _)| {
+            let decision = decision.as_ref().ok()?;
+            let applies = self.view.lanes.applies(lane, decision);
+            applies.then_some((lane, decision))
+        })
+    }
+
     /// Returns the number of streams of each other live replica, as it reported them.
     pub fn streams_of_others(&self) -> impl Iterator<Item = u64> {
         self.view.replicas.streams_but(&self.config.replica)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use oxds_types::Version;
 
+use super::nodes::NackingNodes;
 use crate::etcd::entry::Place;
 use crate::etcd::stored::Stored;
 use crate::snapshot::Resource;
@@ -13,8 +14,8 @@ use crate::snapshot::Resource;
 pub struct Trial {
     /// The changed resources, by their places.
     pub parts: Vec<TrialPart>,
-    /// Number of nodes that NACKed a part.
-    pub nodes: u64,
+    /// Nodes that NACKed a part.
+    pub nodes: NackingNodes,
     /// Error message of a NACK; empty without one.
     pub reason: Arc<str>,
 }

@@ -13,6 +13,7 @@ use oxds_types::etcd::{
 
 use super::change::{Opinion, Trial};
 use super::decision::Decision;
+use super::nodes::NackingNodes;
 use super::report::{Good, NackReport};
 use super::reports::{BadVersion, Reports};
 use crate::etcd::entry::Place;
@@ -191,10 +192,11 @@ impl FleetRollback {
     fn answer(&mut self, now: Instant, bad: &BadVersion, opinion: &Opinion, reports: &Reports) {
         let report = match opinion {
             Opinion::Trial(trial) => {
-                NackReport::new(trial.nodes, &trial.reason, Good::Change(trial.hash()))
+                let good = Good::Change(trial.hash());
+                NackReport::new(trial.nodes.clone(), &trial.reason, good)
             }
-            Opinion::NoClients => NackReport::new(0, "", Good::NoClients),
-            Opinion::Lacking => NackReport::new(0, "", Good::Lacking),
+            Opinion::NoClients => NackReport::new(NackingNodes::default(), "", Good::NoClients),
+            Opinion::Lacking => NackReport::new(NackingNodes::default(), "", Good::Lacking),
             // It answers when it serves the version, which it follows already.
             Opinion::NotServed => {
                 self.look_at = Some(now + LOOK);
@@ -224,7 +226,7 @@ impl FleetRollback {
                 .iter()
                 .filter_map(|(of, report)| Some((*of, (*report)?)))
         };
-        let nodes = given().map(|(_, report)| report.nodes).sum::<u64>();
+        let nodes = NackingNodes::distinct(given().map(|(_, report)| &report.nodes));
         if nodes <= self.threshold {
             self.counted.remove(&bad);
             return;

@@ -27,11 +27,13 @@
 pub mod change;
 pub mod decision;
 pub mod fleet_rollback;
-pub mod report;
+pub mod nodes;
+mod report;
 pub mod reports;
 
 pub use change::{Opinion, Trial, TrialPart};
 pub use decision::{Decision, DecisionPart};
 pub use fleet_rollback::{FleetRollback, LocalChanges, Obstacle, ObstacleKind, Published, Write};
+pub use nodes::NackingNodes;
 pub use report::{Good, NackReport};
 pub use reports::{BadVersion, Reports};

@@ -5,14 +5,17 @@ use std::fmt;
 use oxds_types::Version;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::nodes::NackingNodes;
+
 /// Longest reason, in bytes. Clients write it, and one report is read by every replica.
 const MAX_REASON: usize = 512;
 
 /// Report of a replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NackReport {
-    /// Number of its nodes that NACKed the change.
-    pub nodes: u64,
+    /// Its nodes that NACKed the change.
+    #[serde(flatten)]
+    pub nodes: NackingNodes,
     /// Error message of a NACK; empty without one.
     #[serde(default)]
     pub reason: String,
@@ -34,7 +37,7 @@ pub enum Good {
 impl NackReport {
     /// Makes a report. A long reason is cut.
     #[must_use]
-    pub fn new(nodes: u64, reason: &str, good: Good) -> Self {
+    pub fn new(nodes: NackingNodes, reason: &str, good: Good) -> Self {
         let mut end = reason.len().min(MAX_REASON);
         while !reason.is_char_boundary(end) {
             end -= 1;
@@ -96,14 +99,18 @@ mod tests {
     fn g38_report_is_read_as_it_was_written() {
         let hash = Version::of(b"change");
         for good in [Good::NoClients, Good::Lacking, Good::Change(hash)] {
-            let report = NackReport::new(3, "no \"such\" policy", good);
+            let nodes = NackingNodes::of(["a", "b", "c"]);
+            let report = NackReport::new(nodes, "no \"such\" policy", good);
             assert_eq!(NackReport::decode(report.encode().as_bytes()), Some(report));
         }
         let later = br#"{"nodes":1,"good":"unsure","more":1}"#;
         let later = NackReport::decode(later).expect("a report");
         assert_eq!((later.good, &*later.reason), (Good::Lacking, ""));
         assert_eq!(NackReport::decode(b"[1]"), None);
-        let long = NackReport::new(1, &"ä".repeat(1000), Good::Lacking);
+        let ids: Vec<_> = (0..1000).map(|n| n.to_string()).collect();
+        let nodes = NackingNodes::of(ids.iter().map(String::as_str));
+        let long = NackReport::new(nodes, &"ä".repeat(1000), Good::Change(hash));
         assert_eq!(long.reason.len(), 512);
+        assert!(long.encode().len() < 1024, "{}", long.encode());
     }
 }

@@ -1,6 +1,7 @@
 //! `oxds status --etcd` and `oxds wait --all --etcd`: all replicas of a configuration in etcd (G-37).
 
 mod clients;
+mod rollbacks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::table::{Table, one_line};
 use clients::Clients;
+use rollbacks::RollbackReport;
 
 /// Pause between two reads. A replica writes its status at most every 500 ms, and a read costs etcd little.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -42,10 +44,13 @@ pub(super) fn status(
     view.write(&report, || table(&fleet, &clients))?;
     let is_behind = !fleet.unsettled().is_empty() || !fleet.unreadable.is_empty();
     let is_held = fleet.replicas.values().any(|status| status.held);
-    Ok(match is_behind || has_nack(&fleet) || is_held {
-        true => Exit::Negative,
-        false => Exit::Success,
-    })
+    let is_rolled_back = !fleet.rollbacks.is_empty();
+    Ok(
+        match is_behind || has_nack(&fleet) || is_held || is_rolled_back {
+            true => Exit::Negative,
+            false => Exit::Success,
+        },
+    )
 }
 
 /// Waits until there is a replica, and each live one has settled what was published at the first read. A NACK is an answer, and the
@@ -195,7 +200,8 @@ fn table(fleet: &Fleet, clients: &Clients) -> String {
         .flat_map(|replica| clients.lines(replica));
     let answers = answers.chain(clients.away_lines());
     let answers: String = answers.map(|line| line + "\n").collect();
-    lanes + &rows + &answers + &unreadable
+    let rollbacks = rollbacks::lines(fleet);
+    lanes + &rows + &answers + &rollbacks + &unreadable
 }
 
 /// The report as JSON or YAML. Later versions may add fields, and do not rename any.
@@ -204,6 +210,8 @@ struct FleetReport {
     /// Seq of the head by lane.
     lanes: BTreeMap<String, u64>,
     replicas: Vec<ReplicaReport>,
+    /// Resources that all replicas have rolled back.
+    rollbacks: Vec<RollbackReport>,
     /// Nodes that were connected within the last two minutes, and are connected to no replica.
     away: Vec<AwayNode>,
 }
@@ -262,6 +270,7 @@ impl FleetReport {
                     }
                 })
                 .collect(),
+            rollbacks: rollbacks::of(fleet).collect(),
             away: clients.away.clone(),
         }
     }

@@ -86,12 +86,16 @@ fn table(report: &StatusReport) -> String {
         let (resource_type, name) = (&rollback.resource_type, &rollback.name);
         let group = rollback.group.as_ref();
         let group = group.map(|group| format!(" of group {group}"));
+        let nacked_by = match rollback.nacked_by.is_empty() {
+            true => format!("{} nodes of all replicas", rollback.nodes),
+            false => one_line(&rollback.nacked_by.join(", ")),
+        };
         format!(
             "{resource_type} {name}{} rolled back to {} {} ago: {} NACKed {}: {}\n",
             group.unwrap_or_default(),
             or_absence(&rollback.returned_to),
             ago(rollback.seconds_ago),
-            one_line(&rollback.nacked_by.join(", ")),
+            nacked_by,
             nacked(rollback),
             one_line(&rollback.reason),
         )
@@ -234,6 +238,7 @@ mod tests {
             version: "v2".into(),
             returned_to: "v1".into(),
             nacked_by: vec!["edge-1".into()],
+            nodes: 1,
             reason: "no such policy".into(),
             nacked: None,
             seconds_ago: 3.0,

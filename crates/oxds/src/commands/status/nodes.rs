@@ -109,6 +109,9 @@ pub(in crate::commands) struct Rollback {
     pub(super) returned_to: String,
     #[serde(rename = "refused_by")]
     pub(super) nacked_by: Vec<String>,
+    /// Number of nodes that NACKed it; of several replicas, the ids are not known.
+    #[serde(default)]
+    pub(super) nodes: u64,
     pub(super) reason: String,
     /// The resource that was NACKed, if it is another one that was changed together with this one.
     #[serde(default)]

@@ -1,8 +1,9 @@
 //! `oxds status --etcd` and `oxds wait --all --etcd`: what replicas report in a scripted etcd (G-37).
 
-use oxds_core::etcd::{ReplicaStatus, ServedPublish};
-
+use oxds_core::etcd::rollback::{Decision, DecisionPart};
+use oxds_core::etcd::{Place, ReplicaStatus, ServedPublish};
 use oxds_core::resource::Cluster;
+use oxds_types::ResourceType;
 
 use super::{Store, prefix};
 use crate::rollout::{client, eds_cluster};
@@ -43,6 +44,43 @@ impl Store {
     fn status(&self, output: &str) -> Ran {
         oxds(["status", "-o", output, "--etcd", &self.etcd.url()])
     }
+}
+
+/// given a rollback that all replicas follow / then `status` lists it with the number of nodes and their reason, as text, and fails.
+#[test]
+fn g38_status_lists_rollbacks_of_all_replicas() {
+    let store = Store::start();
+    store
+        .publish(folder(&[("a.yaml", &cluster("a"))]).path(), [])
+        .expect(0, &[]);
+    store.report("r1", 1, 1);
+    store.status("table").expect(0, &["SETTLED"]);
+    let place = Place {
+        group: None,
+        resource_type: ResourceType::CLUSTER,
+        name: "a".into(),
+    };
+    let decision = Decision {
+        parts: vec![DecisionPart {
+            place: place.clone(),
+            version: None,
+            good: None,
+        }],
+        reason: "no\u{1b}[31m policy".into(),
+        nodes: 7,
+        replica: "r1".into(),
+    };
+    let key = format!("{}w/main/{place}", prefix());
+    store.etcd.put(key.clone(), decision.encode());
+    let text = "a rolled back to absence on all replicas, NACKed by 7 nodes: no";
+    let table = store.status("table");
+    table.expect(1, &["lane main: ", text]);
+    assert!(!table.stdout.contains('\u{1b}'), "{table:?}");
+    store
+        .status("json")
+        .expect(1, &["\"nodes\": 7", "\"decided_by\": \"r1\""]);
+    store.etcd.put(key, "?");
+    store.status("table").expect(1, &["etcd:w/main/"]);
 }
 
 /// given replicas of which one has clients that have not answered / when `wait` times out / then it names replica, lane and seqs.

@@ -82,7 +82,7 @@ fn rollbacks(all: &[RollbackStatus], node: &str) -> Markup {
                     td { @if one.version.is_empty() { "removed" } @else { code { (one.version) } } }
                     td { @if one.returned_to.is_empty() { "not served" } @else { code { (one.returned_to) } } }
                     td { (age(one.seconds_ago)) }
-                    td.text { @if one.refused_by.iter().any(|by| by == node) { b { "this client" } ", " } (shown(&one.refused_by.join(", "))) }
+                    td.text { @if one.refused_by.iter().any(|by| by == node) { b { "this client" } ", " } (shown(&one.nodes_text())) }
                     td.text { (one.nacked.kind) " " (shown(&one.nacked.name)) ": " (shown(&one.reason)) }
                 } } }
             } }

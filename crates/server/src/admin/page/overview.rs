@@ -188,7 +188,7 @@ fn rolled(rollbacks: &[RollbackStatus]) -> Markup {
                     td { code { (one.version) } }
                     td { code { (one.returned_to) } }
                     td { (age(one.seconds_ago)) }
-                    td.text { (shown(&one.refused_by.join(", "))) }
+                    td.text { (shown(&one.nodes_text())) }
                     td.text { (shown(&one.reason)) }
                 } } }
             } }

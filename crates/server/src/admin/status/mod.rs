@@ -171,7 +171,10 @@ pub(in crate::admin) struct RollbackStatus {
     pub(in crate::admin) group: Option<String>,
     pub(in crate::admin) version: String,
     pub(in crate::admin) returned_to: String,
+    /// Node ids; empty for a decision of several replicas.
     pub(in crate::admin) refused_by: Vec<String>,
+    /// Number of nodes whose NACKs caused the rollback.
+    pub(in crate::admin) nodes: u64,
     pub(in crate::admin) reason: String,
     /// The resource whose NACK caused the rollback: this one, or one that was changed together with it.
     pub(in crate::admin) nacked: NackedStatus,
@@ -398,6 +401,17 @@ impl From<&Finding> for StoreFinding {
     }
 }
 
+impl RollbackStatus {
+    /// Returns the nodes that NACKed it, for people: their ids, or their number if the ids are not known.
+    #[cfg(feature = "page")]
+    pub(in crate::admin) fn nodes_text(&self) -> String {
+        match self.refused_by.is_empty() {
+            true => format!("{} nodes of all replicas", self.nodes),
+            false => self.refused_by.join(", "),
+        }
+    }
+}
+
 /// Returns the version of a resource; empty if it does not exist.
 fn version(resource: Option<&Resource>) -> String {
     resource.map_or_else(String::new, |resource| resource.version().to_string())
@@ -410,9 +424,12 @@ pub(super) fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus
         kind: key.resource_type.to_string(),
         name: key.name.to_string(),
         group: key.group.as_ref().map(ToString::to_string),
-        version: version(rolled_back.stored.as_deref()),
+        version: rolled_back
+            .version
+            .map_or_else(String::new, |version| version.to_string()),
         returned_to: version(rolled_back.last_good.as_deref()),
         refused_by: nacked_by.map(ToString::to_string).collect(),
+        nodes: rolled_back.nodes,
         reason: rolled_back.reason.to_string(),
         nacked: NackedStatus {
             kind: rolled_back.nacked.0.to_string(),

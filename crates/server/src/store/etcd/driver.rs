@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use oxds_core::etcd::follower::{Follower, FollowerEvent, FollowerUpdate};
-use oxds_core::etcd::rollback::Published as _;
+use oxds_core::etcd::rollback::{Decision, Published as _};
 use oxds_core::etcd::shedding::Shedding;
 use oxds_core::etcd::{PublishId, Segment};
 use oxds_core::rollout::RolloutPublish;
@@ -29,6 +29,8 @@ use crate::store::update::Update;
 
 /// Bytes of input from which on the next update is made on a thread for blocking work. 1 MiB takes a few milliseconds.
 const LARGE: usize = 1 << 20;
+/// Decisions that are shown: whoever may write below the prefix may add some.
+const MAX_ROLLBACKS: usize = 200;
 /// Inputs that are handled before timers are looked at.
 const BATCH: usize = 64;
 
@@ -69,6 +71,8 @@ pub(super) struct Driver {
     status: JoinSet<()>,
     /// `None` if NACKs lead to no rollback.
     rollbacks: Option<RollbackKeys>,
+    /// Decisions of all replicas that were reported last, and [`Follower::fleet_changes`] at that time.
+    decisions: (u64, Vec<(Segment, Decision)>),
     shedding: Shedding,
     unknown_fields: Option<UnknownFields>,
     /// Cancelled when the server shuts down.
@@ -138,6 +142,7 @@ impl Driver {
             unpolled: 0,
             status,
             rollbacks,
+            decisions: (0, Vec::new()),
             shedding: Shedding::default(),
             unknown_fields,
             closing: closing.clone(),
@@ -222,6 +227,16 @@ impl Driver {
             link.report(self.report.connection(follower, now, &self.io.member()));
             if let Some(replicas) = self.report.replicas(follower) {
                 link.report_replicas(replicas);
+            }
+            let changes = follower.fleet_changes();
+            if std::mem::replace(&mut self.decisions.0, changes) != changes {
+                let applying = follower.rollbacks().take(MAX_ROLLBACKS);
+                let applying = applying.map(|(lane, decision)| (lane.clone(), decision.clone()));
+                let applying: Vec<_> = applying.collect();
+                if self.decisions.1 != applying {
+                    link.report_rollbacks(&applying);
+                    self.decisions.1 = applying;
+                }
             }
         }
         let mut timeout = follower.poll_timeout();

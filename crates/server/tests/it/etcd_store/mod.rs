@@ -21,7 +21,7 @@ use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::{EtcdStore, EtcdStoreOptions, Prefix, Segment, Unusable};
 use oxds_server::{Builder, OnNack, ResourceType, Server, State};
 use oxds_testkit::etcd::ScriptedEtcd;
-use oxds_types::discovery::DeltaDiscoveryResponse;
+use oxds_types::discovery::{DeltaDiscoveryResponse, Node};
 use serde_json::Value;
 
 use crate::admin;
@@ -167,6 +167,21 @@ struct Client {
 impl Client {
     async fn connect(replica: &Replica) -> Self {
         Self::with(replica, BTreeMap::new()).await
+    }
+
+    /// Connects as the client of another node.
+    async fn of_node(replica: &Replica, id: &str) -> Self {
+        let stream = Stream::open(replica.server.grpc, DELTA).await;
+        let mut request = subscribe(CDS, &[]);
+        request.node = Some(Node {
+            id: id.to_owned(),
+            ..request.node.unwrap_or_default()
+        });
+        stream.send(&request);
+        Self {
+            stream,
+            has: BTreeMap::new(),
+        }
     }
 
     /// Connects with what it has from another replica.

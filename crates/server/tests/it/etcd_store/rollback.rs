@@ -1,10 +1,11 @@
 //! One rollback of several replicas (G-38).
 
 use oxds_types::discovery::Status;
+use serde_json::Value;
 
 use super::{Client, Replica, etcd, publish};
 use crate::client::ack_delta;
-use crate::until;
+use crate::{admin, until};
 
 impl Client {
     /// NACKs the next response.
@@ -41,8 +42,8 @@ async fn g38_replicas_roll_back_together() {
     for replica in &replicas {
         replica.serves(1).await;
     }
-    for at in [0, 0, 1] {
-        let mut client = Client::connect(&replicas[at]).await;
+    for (at, node) in [(0, "accepting"), (0, "nacking"), (1, "other")] {
+        let mut client = Client::of_node(&replicas[at], node).await;
         client.gets(&["a", "b"], &[]).await;
         clients.push(client);
     }
@@ -77,6 +78,30 @@ async fn g38_replicas_roll_back_together() {
         "{message}"
     );
 
+    for replica in &replicas {
+        let (key, version) = ("a", good.as_str());
+        let all = admin::json(replica.server.http).await["rollbacks"].take();
+        let [one] = &all.as_array().unwrap()[..] else {
+            panic!("{all}");
+        };
+        assert_eq!((&one["name"], &one["nodes"]), (&key.into(), &2.into()));
+        assert_eq!(
+            (&one["returned_to"], &one["refused_by"][0]),
+            (&version.into(), &Value::Null)
+        );
+        assert_ne!(
+            (&one["version"], &one["version"]),
+            (&"".into(), &version.into())
+        );
+        let (_, metrics) = admin::get(replica.server.http, "/metrics").await;
+        assert!(
+            metrics.lines().any(|line| line == "oxds_rolled_back 1"),
+            "{metrics}"
+        );
+        let (_, page) = admin::get(replica.server.http, "/").await;
+        assert!(page.contains("2 nodes of all replicas"), "{page}");
+    }
+
     let late = Replica::rolling_back(&[&etcd], 1).await;
     late.serves(2).await;
     assert_eq!(late.clusters()["a"], good);
@@ -89,6 +114,11 @@ async fn g38_replicas_roll_back_together() {
         replica
             .shows("no finding", |store| store["findings"][0].is_null())
             .await;
+        until("no rollback", async || {
+            let (_, metrics) = admin::get(replica.server.http, "/metrics").await;
+            metrics.contains("oxds_rolled_back 0\n").then_some(())
+        })
+        .await;
     }
     until("no keys of the rollback", async || {
         let decision = etcd.get(key.replacen("etcd:", "/oxds/default/", 1).as_bytes());

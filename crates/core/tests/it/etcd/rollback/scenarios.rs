@@ -48,6 +48,20 @@ fn g38_nacks_of_replicas_add_up_to_one_decision() {
     assert_eq!(world.decisions, 1);
 }
 
+/// given a node that NACKs on two replicas, because it has moved / then it counts once; another node makes the decision.
+#[test]
+fn g38_moved_node_counts_once() {
+    let (mut world, [first, second, third]) = three(1, ALL);
+    world.nack_of(first, "moved");
+    world.nack_of(second, "moved");
+    world.quiet();
+    assert_eq!((world.decisions, world.reports()), (0, 3));
+    world.nack_of(third, "other");
+    world.pass(500);
+    world.quiet();
+    assert_eq!(world.decision().map(|decision| decision.nodes), Some(2));
+}
+
 /// given a replica that does not answer / then there is no decision; after 2 s this is reported. When its lease ends, the others decide.
 #[test]
 fn g38_silent_replica_prevents_a_decision() {

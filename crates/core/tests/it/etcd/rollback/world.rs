@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::etcd::rollback::{
-    BadVersion, Decision, FleetRollback, LocalChanges, ObstacleKind, Opinion, Published, Reports,
-    Trial, TrialPart, Write,
+    BadVersion, Decision, FleetRollback, LocalChanges, NackingNodes, ObstacleKind, Opinion,
+    Published, Reports, Trial, TrialPart, Write,
 };
 use oxds_core::etcd::{Entry, Key, Place, Prefix, Segment, Stored};
 use oxds_core::snapshot::Resource;
@@ -90,7 +90,7 @@ struct Local {
     served: Option<Arc<Resource>>,
     /// Published and former content.
     trial: Option<(Arc<Resource>, Arc<Resource>)>,
-    nodes: u64,
+    nodes: BTreeSet<String>,
 }
 
 impl Local {
@@ -108,7 +108,7 @@ impl Local {
             .or_else(|| self.served.clone());
         let former = former.filter(|former| *former != serve && self.clients == Clients::Accepting);
         self.trial = former.map(|former| (Arc::clone(&serve), former));
-        (self.served, self.nodes) = (Some(serve), 0);
+        (self.served, self.nodes) = (Some(serve), BTreeSet::new());
     }
 
     fn trial(&self) -> Option<Trial> {
@@ -119,7 +119,7 @@ impl Local {
                 stored: Some(stored),
                 good: Some(former),
             }],
-            nodes: self.nodes,
+            nodes: NackingNodes::of(self.nodes.iter().map(String::as_str)),
             reason: "no".into(),
         })
     }
@@ -128,7 +128,7 @@ impl Local {
 impl LocalChanges for Local {
     fn nacked(&self) -> Vec<Trial> {
         self.trial()
-            .filter(|_| self.nodes > 0)
+            .filter(|_| !self.nodes.is_empty())
             .into_iter()
             .collect()
     }
@@ -231,7 +231,7 @@ impl World {
                 clients,
                 served: None,
                 trial: None,
-                nodes: 0,
+                nodes: BTreeSet::new(),
             },
             lease,
             writes: Vec::new(),
@@ -290,14 +290,25 @@ impl World {
     /// All clients of the replica accept what is served.
     pub(super) fn accept(&mut self, number: usize) {
         if let Some(replica) = self.replicas.get_mut(&number) {
-            (replica.local.trial, replica.local.nodes) = (None, 0);
+            (replica.local.trial, replica.local.nodes) = (None, BTreeSet::new());
         }
     }
 
-    /// A node of the replica NACKs what is served.
+    /// One more node of the replica NACKs what is served.
     pub(super) fn nack(&mut self, number: usize) {
-        if let Some(replica) = self.replicas.get_mut(&number) {
-            replica.local.nodes += u64::from(replica.local.trial.is_some());
+        let nodes = self
+            .replicas
+            .get(&number)
+            .map(|replica| replica.local.nodes.len());
+        self.nack_of(number, &format!("{number}-{}", nodes.unwrap_or_default()));
+    }
+
+    /// A node of the replica NACKs what is served.
+    pub(super) fn nack_of(&mut self, number: usize, node: &str) {
+        if let Some(replica) = self.replicas.get_mut(&number)
+            && replica.local.trial.is_some()
+        {
+            replica.local.nodes.insert(node.to_owned());
         }
     }
 
@@ -426,7 +437,7 @@ impl Facts {
             .iter()
             .map(|replica| seen.reports.report(&bad, replica).expect("an answer"))
             .collect();
-        let nodes: u64 = reports.iter().map(|report| report.nodes).sum();
+        let nodes = NackingNodes::distinct(reports.iter().map(|report| &report.nodes));
         assert!(nodes > threshold as u64, "{nodes}");
         let goods = reports.iter().map(|report| report.good.to_string());
         let goods: BTreeSet<_> = goods.filter(|good| good != "none").collect();
@@ -446,7 +457,7 @@ impl Replica {
                 clients: Clients::Absent,
                 served: None,
                 trial: None,
-                nodes: 0,
+                nodes: BTreeSet::new(),
             },
             lease: 0,
             writes: Vec::new(),

@@ -6,7 +6,7 @@ use oxds_core::etcd::fleet::{Fleet, LaneScan};
 use super::super::client::EtcdError;
 use super::session::Session;
 
-/// Reads the heads of all lanes, then the statuses of all replicas. The cost does not depend on the number of resources.
+/// Reads the heads of all lanes and their rollbacks, then the statuses of all replicas. The cost does not depend on the number of resources.
 ///
 /// # Errors
 /// Those of a connection and of a read. The next attempt goes to another member if this one is to blame.
@@ -24,6 +24,8 @@ pub async fn read_fleet(session: &mut Session, prefix: &Prefix) -> Result<Fleet,
     let mut fleet = Fleet::default();
     for lane in lanes {
         let answer = session.range(Fleet::head_request(prefix, &lane)).await?;
+        let request = Fleet::rollbacks_request(prefix, &lane);
+        fleet.add_rollbacks(prefix, &session.range(request).await?);
         fleet.add_head(lane, &answer);
     }
     let statuses = session.range(prefix.statuses().request()).await?;
