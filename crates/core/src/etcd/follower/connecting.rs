@@ -81,6 +81,7 @@ impl Follower {
         for (lane, seq) in checked.seqs() {
             self.view.lanes.lane(lane).latest = seq;
         }
+        let is_resuming = matches!(self.phase, Phase::Checking { .. });
         let reason = if !checked.is_from(self.view.cluster) {
             Some(ReadReason::OtherCluster)
         } else if checked.is_behind() {
@@ -89,14 +90,17 @@ impl Follower {
             }
             Some(ReadReason::WentBack)
         } else {
-            checked.contradicts(&self.view.lanes)
+            // The history of a store that was restored meanwhile has its publishes before the statuses of replicas, which a read shows
+            // together (G-27).
+            let is_empty = is_resuming && !self.view.lanes.has_state();
+            let contradiction = checked.contradicts(&self.view.lanes);
+            contradiction.or_else(|| is_empty.then_some(ReadReason::First))
         };
         if let Some(reason) = reason {
             return self.read_all(now, reason);
         }
         self.went_back = false;
         // A watch that has just begun has to catch up. Until then, etcd before 3.5.8 would report progress falsely.
-        let is_resuming = matches!(self.phase, Phase::Checking { .. });
         if is_resuming {
             self.follow(now);
         }

@@ -78,7 +78,7 @@ pub enum Notice {
 /// Reason to read everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadReason {
-    /// Nothing was read yet.
+    /// Nothing was read yet, or nothing that could be served.
     First,
     /// The revision after the last known one was compacted (G-18).
     Compacted,

@@ -51,7 +51,7 @@ impl NackingNodes {
     pub fn distinct<'a>(all: impl IntoIterator<Item = &'a Self>) -> u64 {
         let (mut marks, mut others) = (BTreeSet::new(), 0_u64);
         for nodes in all {
-            // Whoever may write reports may write more marks than nodes.
+            // Other programs may write reports with more marks than nodes.
             let known = nodes.marks.iter().take(MAX_MARKS);
             let known = known.take(usize::try_from(nodes.count).unwrap_or(usize::MAX));
             let before = others.saturating_add(nodes.count);

@@ -13,7 +13,7 @@ const MAX_REASON: usize = 512;
 /// Report of a replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NackReport {
-    /// Its nodes that NACKed the change.
+    /// Nodes that NACKed the change.
     #[serde(flatten)]
     pub nodes: NackingNodes,
     /// Error message of a NACK; empty without one.

@@ -29,7 +29,7 @@ use crate::store::update::Update;
 
 /// Bytes of input from which on the next update is made on a thread for blocking work. 1 MiB takes a few milliseconds.
 const LARGE: usize = 1 << 20;
-/// Decisions that are shown: whoever may write below the prefix may add some.
+/// Limit on decisions that are shown: other programs may write below the prefix.
 const MAX_ROLLBACKS: usize = 200;
 /// Inputs that are handled before timers are looked at.
 const BATCH: usize = 64;

@@ -244,6 +244,56 @@ fn g27_replica_that_starts_on_a_restored_store_is_not_ready() {
     world.check_current();
 }
 
+/// given a restore / when the replica meets an empty store, then the backup, and members of the old and of the new cluster in turn / then it
+/// serves as before all the time, and follows the old cluster at once.
+#[test]
+fn g27_window_of_a_restore_removes_nothing() {
+    let mut world = World::serving(&[("a", Some(1))]);
+    let backup = world.etcd.clone();
+    world.publish(&[("b", Some(1))]);
+    world.drive();
+    let (old, served, updates) = (
+        world.etcd.clone(),
+        world.served.clone(),
+        world.updates.len(),
+    );
+    for present in [
+        Etcd::default(),
+        backup.clone(),
+        old.clone(),
+        Etcd::default(),
+        backup,
+        old,
+    ] {
+        world.etcd = present;
+        world.disconnect();
+        world.pass_seconds(60);
+        assert_eq!((&world.served, world.updates.len()), (&served, updates));
+        assert!(world.follower.is_ready());
+    }
+    world.check_current();
+    assert!(world.findings.is_empty());
+}
+
+/// given a replica that starts on the empty store of a restore / then it serves nothing, not even an empty configuration; when the backup is
+/// there and another replica serves a later seq, it is not ready.
+#[test]
+fn g27_start_before_the_restore_serves_nothing() {
+    let mut world = restored();
+    let backup = std::mem::take(&mut world.etcd);
+    world.follower = Follower::new(config());
+    world.served.clear();
+    world.updates.clear();
+    world.pass_seconds(60);
+    assert!(!world.follower.is_ready() && world.updates.is_empty());
+    world.etcd = backup;
+    let status = r#"{"id":"r2","lanes":{"main":{"seq":3}},"held":true}"#;
+    world.etcd.put("/oxds/default/x/r2", status);
+    world.disconnect();
+    world.pass_seconds(60);
+    assert!(!world.follower.is_ready() && world.updates.is_empty());
+}
+
 #[test]
 fn g27_head_that_is_gone_is_held() {
     // When all keys are deleted by hand, then no resource is removed.

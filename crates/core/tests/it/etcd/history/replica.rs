@@ -9,6 +9,7 @@ use oxds_core::etcd::follower::{
 };
 use oxds_core::etcd::{Head, Place, PublishId, Segment};
 use oxds_core::snapshot::{Resource, ResourceKey};
+use oxds_core::time::Instant;
 use oxds_types::etcd::{Event, WatchResponse};
 use std::sync::Arc;
 
@@ -27,6 +28,22 @@ pub(super) struct Replica {
     heads: Vec<(Segment, Head)>,
     /// Place in the chain of each lane.
     places: BTreeMap<usize, usize>,
+    /// Partition from the store, and the number of actions until it heals.
+    cut: Option<(Cut, usize)>,
+    /// The replica's clock is ahead of the store's by this time. It steps in both directions, and never goes back itself.
+    ahead: Duration,
+    clock: Instant,
+}
+
+/// A partition.
+#[derive(Clone, Copy, PartialEq)]
+enum Cut {
+    /// Nothing arrives in either direction, and this is noticed.
+    Both,
+    /// Requests arrive nowhere, and nothing is noticed: the replica waits for answers.
+    Requests,
+    /// Answers and events of the store do not arrive.
+    Answers,
 }
 
 impl Replica {
@@ -39,20 +56,28 @@ impl Replica {
             served: BTreeMap::new(),
             heads: Vec::new(),
             places: BTreeMap::new(),
+            cut: None,
+            ahead: Duration::ZERO,
+            clock: Instant::EPOCH,
         }
     }
 
     /// Does one thing, or suffers one fault.
     pub(super) fn act(&mut self, store: &mut Store, random: &mut Random) {
-        let now = store.now;
-        match random.below(60) {
-            0 => self.restart(random.one_in(4)),
-            1 => self.fail(store),
+        match random.below(240) {
+            0..=3 => self.restart(random.one_in(4)),
+            4..=7 => self.fail(store),
             // The process or its connection stands still.
-            2..=6 => return,
-            _ if self.answer(&store.etcd, store) => {}
-            _ => self.deliver(store, random),
+            8..=27 => return,
+            28 => {
+                let cut = [Cut::Both, Cut::Requests, Cut::Answers][random.below(3)];
+                self.cut = Some((cut, 1 + random.below(100)));
+            }
+            29 => self.ahead = Duration::from_secs(random.below(60) as u64),
+            _ => self.go_on(store, random),
         }
+        self.heal_partition();
+        let now = self.now(store);
         if self.follower.poll_timeout().is_some_and(|at| at <= now) {
             self.follower.handle_timeout(now);
         }
@@ -61,18 +86,59 @@ impl Replica {
         }
     }
 
+    /// Returns the time of the replica: monotonic, whatever the clock does.
+    fn now(&mut self, store: &Store) -> Instant {
+        self.clock = self.clock.max(store.now + self.ahead);
+        self.clock
+    }
+
+    fn heal_partition(&mut self) {
+        self.cut = self
+            .cut
+            .and_then(|(cut, actions)| Some((cut, actions.checked_sub(1)?)));
+    }
+
+    /// Does the next action of the follower, or delivers the next events; what a partition lets pass of it.
+    fn go_on(&mut self, store: &Store, random: &mut Random) {
+        let cut = self.cut;
+        match cut {
+            None if self.answer(&store.etcd, store) => {}
+            None => self.deliver(store, random),
+            Some((cut, _)) => {
+                let now = self.now(store);
+                match self.follower.poll_transmit(now) {
+                    Some(FollowerTransmit::Connect { connection, .. }) if cut == Cut::Both => {
+                        let failure = Failure::new(FailureKind::Unreachable, "cut");
+                        self.follower.handle_failed(now, connection, failure);
+                    }
+                    Some(FollowerTransmit::Range { id, .. }) if cut == Cut::Both => {
+                        let failure = Failure::new(FailureKind::Unreachable, "cut");
+                        self.follower.handle_range(now, id, Err(failure));
+                    }
+                    Some(FollowerTransmit::Disconnect) => {
+                        (self.connection, self.watch) = (None, None);
+                    }
+                    Some(FollowerTransmit::CloseWatch { .. }) => self.watch = None,
+                    // The request, or its answer, is lost.
+                    Some(_) => {}
+                    None if cut == Cut::Requests => self.deliver(store, random),
+                    // The events are lost with the connection.
+                    None => self.watch = None,
+                }
+            }
+        }
+    }
+
     /// Does all that is due, without faults, until the replica follows.
     pub(super) fn heal(&mut self, store: &mut Store) {
+        self.cut = None;
         for _ in 0..200 {
             while self.answer(&store.etcd, store) || self.deliver_next(&store.etcd, store) {}
             self.take(store);
             store.now += Duration::from_secs(1);
-            if self
-                .follower
-                .poll_timeout()
-                .is_some_and(|at| at <= store.now)
-            {
-                self.follower.handle_timeout(store.now);
+            let now = self.now(store);
+            if self.follower.poll_timeout().is_some_and(|at| at <= now) {
+                self.follower.handle_timeout(now);
             }
         }
     }
@@ -84,7 +150,7 @@ impl Replica {
             .map(|(lane, head)| (lane.clone(), head.publish))
             .collect();
         assert_eq!(heads, store.heads(), "replica {}", self.id);
-        let status = self.follower.status(store.now);
+        let status = self.follower.status(self.clock);
         for lane in status.lanes {
             assert!(!lane.is_held && lane.behind == 0 && lane.diverged_for.is_zero());
         }
@@ -109,8 +175,14 @@ impl Replica {
             std::mem::take(&mut self.heads),
             std::mem::take(&mut self.served),
         );
+        let (cut, ahead, clock) = (self.cut, self.ahead, self.clock);
         if is_empty || heads.is_empty() {
-            *self = Self::new(self.id);
+            *self = Self {
+                cut,
+                ahead,
+                clock,
+                ..Self::new(self.id)
+            };
             return;
         }
         let resources = served.iter().map(|((of, name), resource)| {
@@ -129,6 +201,9 @@ impl Replica {
             served,
             heads,
             places,
+            cut,
+            ahead,
+            clock,
             ..Self::new(self.id)
         };
     }
@@ -137,13 +212,14 @@ impl Replica {
         self.watch = None;
         if let Some(connection) = self.connection.take() {
             let failure = Failure::new(FailureKind::Unreachable, "reset");
-            self.follower.handle_failed(store.now, connection, failure);
+            let now = self.now(store);
+            self.follower.handle_failed(now, connection, failure);
         }
     }
 
     /// Does the next action of the follower. Returns whether there was one.
     fn answer(&mut self, etcd: &Etcd, store: &Store) -> bool {
-        let now = store.now;
+        let now = self.now(store);
         match self.follower.poll_transmit(now) {
             None => return false,
             Some(FollowerTransmit::Connect { connection, .. }) => {
@@ -205,9 +281,10 @@ impl Replica {
             _ => {}
         }
         self.watch = Some((stream, revision + 1));
+        let now = self.now(store);
         for _ in 0..times {
             let response = response(&store.etcd, events.clone());
-            self.follower.handle_watch(store.now, stream, &response);
+            self.follower.handle_watch(now, stream, &response);
         }
     }
 
@@ -221,7 +298,8 @@ impl Replica {
         *next = revision + 1;
         let response = response(etcd, events.to_vec());
         let stream = *stream;
-        self.follower.handle_watch(store.now, stream, &response);
+        let now = self.now(store);
+        self.follower.handle_watch(now, stream, &response);
         true
     }
 

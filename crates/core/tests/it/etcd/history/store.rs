@@ -33,6 +33,8 @@ pub(super) struct Store {
     /// All heads of each lane, in the order in which they were published.
     chains: [Vec<Link>; 2],
     acknowledged: BTreeMap<PublishId, usize>,
+    /// Requests that the writers are cut off for, and whether these reach the store without an answer.
+    cut: Option<(usize, bool)>,
 }
 
 impl Default for Store {
@@ -46,6 +48,7 @@ impl Default for Store {
             writers: Vec::new(),
             chains: [Vec::new(), Vec::new()],
             acknowledged: BTreeMap::new(),
+            cut: None,
         }
     }
 }
@@ -59,6 +62,7 @@ impl Store {
         }
         match random.below(200) {
             0 => self.etcd.expire(),
+            4 => self.cut = Some((1 + random.below(20), random.one_in(2))),
             1 => {
                 let keep = random.below(30) as i64;
                 let revision = (self.etcd.revision() - keep).max(self.etcd.compacted());
@@ -83,6 +87,7 @@ impl Store {
         } else {
             (1 + random.below(3), 8)
         };
+        let at = random.below(1 << 40) as u64;
         let entries = (0..count).map(|_| {
             // Names of one lane only: a name in two lanes is an error (G-6).
             let entry = cluster(&format!("{}{}", LANES[of], random.below(20)));
@@ -95,6 +100,8 @@ impl Store {
             lane: lane(LANES[of]),
             force: true,
             accept_restored: true,
+            // The wall clock of a writer steps back and forth.
+            at,
             ..limited(self.begun as u128)
         };
         let writer = Writer::new(options, Wanted::Changes(entries.collect()));
@@ -107,7 +114,11 @@ impl Store {
             return;
         }
         let at = random.below(self.writers.len());
+        let cut = self.cut.take();
+        self.cut = cut.and_then(|(requests, answers)| Some((requests.checked_sub(1)?, answers)));
         let fault = match random.below(30) {
+            _ if cut.is_some_and(|(_, answers)| answers) => Fault::Unknown(FailureKind::Unknown),
+            _ if cut.is_some() => Fault::Lost(FailureKind::Unknown),
             0 => Fault::Lost(FailureKind::Unknown),
             1 => Fault::Unknown(FailureKind::Unknown),
             _ => Fault::None,
@@ -156,10 +167,18 @@ impl Store {
         &self.chains[of][at].state
     }
 
-    /// The last backup replaces the store. Writers are killed.
-    pub(super) fn restore(&mut self) {
+    /// The last backup replaces the store. Writers are killed. `bumps`: as by `etcdutl snapshot restore --bump-revision
+    /// --mark-compacted`, revisions go on after the present one, and those before are compacted.
+    pub(super) fn restore(&mut self, bumps: bool) {
         self.writers.clear();
+        let revision = self.etcd.revision();
         self.etcd = self.backup.clone();
+        while bumps && self.etcd.revision() <= revision {
+            self.etcd.put("/other", "bumped");
+        }
+        if bumps {
+            self.etcd.compact(self.etcd.revision());
+        }
         // Each backup is restored once: its history must not branch twice at the same revisions.
         self.etcd.put("/other", "restored");
         self.backup = self.etcd.clone();
