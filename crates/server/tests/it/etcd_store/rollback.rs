@@ -27,6 +27,31 @@ async fn serves(replica: &Replica, version: &str) {
     .await;
 }
 
+/// Checks that status, metrics and page have the rollback of cluster `a` to a version.
+async fn shows_rollback(replica: &Replica, good: &str) {
+    let (key, version) = ("a", good);
+    let all = admin::json(replica.server.http).await["rollbacks"].take();
+    let [one] = &all.as_array().unwrap()[..] else {
+        panic!("{all}");
+    };
+    assert_eq!((&one["name"], &one["nodes"]), (&key.into(), &2.into()));
+    assert_eq!(
+        (&one["returned_to"], &one["refused_by"][0]),
+        (&version.into(), &Value::Null)
+    );
+    assert_ne!(
+        (&one["version"], &one["version"]),
+        (&"".into(), &version.into())
+    );
+    let (_, metrics) = admin::get(replica.server.http, "/metrics").await;
+    assert!(
+        metrics.lines().any(|line| line == "oxds_rolled_back 1"),
+        "{metrics}"
+    );
+    let (_, page) = admin::get(replica.server.http, "/").await;
+    assert!(page.contains("2 nodes of all replicas"), "{page}");
+}
+
 /// given three replicas, of which two have clients / when one client of each NACKs a publish / then all replicas serve the former version,
 /// and a new one from its start; clients that accepted the publish get the former version. The next publish ends the rollback.
 #[tokio::test]
@@ -79,27 +104,7 @@ async fn g38_replicas_roll_back_together() {
     );
 
     for replica in &replicas {
-        let (key, version) = ("a", good.as_str());
-        let all = admin::json(replica.server.http).await["rollbacks"].take();
-        let [one] = &all.as_array().unwrap()[..] else {
-            panic!("{all}");
-        };
-        assert_eq!((&one["name"], &one["nodes"]), (&key.into(), &2.into()));
-        assert_eq!(
-            (&one["returned_to"], &one["refused_by"][0]),
-            (&version.into(), &Value::Null)
-        );
-        assert_ne!(
-            (&one["version"], &one["version"]),
-            (&"".into(), &version.into())
-        );
-        let (_, metrics) = admin::get(replica.server.http, "/metrics").await;
-        assert!(
-            metrics.lines().any(|line| line == "oxds_rolled_back 1"),
-            "{metrics}"
-        );
-        let (_, page) = admin::get(replica.server.http, "/").await;
-        assert!(page.contains("2 nodes of all replicas"), "{page}");
+        shows_rollback(replica, &good).await;
     }
 
     let late = Replica::rolling_back(&[&etcd], 1).await;
