@@ -33,8 +33,9 @@ Examples:
   oxds wait --for acked --all                    # until every client has ACKed all its resources
   oxds wait --all --etcd http://127.0.0.1:2379   # until the clients of all replicas have answered
 
-It compares with the resources that the control plane serves now: a saved file is served after about a \
-tenth of a second. Clients that are not connected do not count. An invalid file of `oxds serve` is not \
+It compares with the resources that the control plane serves when it asks. A saved file is served after \
+about a tenth of a second: started at once after saving, the command may end before that, because all \
+clients have the former content. Clients that are not connected do not count. An invalid file of `oxds serve` is not \
 live: the command waits until it is fixed, if the error is in this resource or cannot be assigned to one. \
 It also waits for files that are still being written.
 
