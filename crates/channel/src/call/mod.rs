@@ -482,10 +482,10 @@ mod tests {
 
     /// Every RPC allocates and fills this future: what is rare must be boxed.
     #[test]
-    fn future_of_an_rpc_is_at_most_1300_bytes() {
+    fn future_of_an_rpc_is_at_most_1320_bytes() {
         let shared = ChannelShared::new("xds:///svc", Authority::from_static("svc"));
         let mut request = Request::new(RequestBody::empty());
         let rpc = run(&shared, &mut request);
-        assert!(size_of_val(&rpc) <= 1300, "{}", size_of_val(&rpc));
+        assert!(size_of_val(&rpc) <= 1320, "{}", size_of_val(&rpc));
     }
 }
