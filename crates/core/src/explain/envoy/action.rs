@@ -54,7 +54,7 @@ pub(super) fn add(
     };
     let forward = |name: &str, cluster: Option<&ClusterWeight>| Action::Forward {
         cluster: name.to_owned(),
-        policies: policies::of(part, host, action, seen),
+        policies: policies::of(part, (table, host), action, seen),
         filters: policies::filters(part, (table, host), route, cluster),
     };
     match &action.cluster_specifier {
@@ -71,7 +71,6 @@ pub(super) fn add(
                 };
                 push(all * share, action);
             }
-            decision.not_examined.extend(unexamined(index, weighted));
         }
         Some(ClusterSpecifier::ClusterSpecifierPlugin(_)) => {
             push(all, unknown("cluster_specifier_plugin"));
@@ -127,24 +126,6 @@ fn number(weighted: &WeightedCluster, seen: Seen<'_>) -> Option<u64> {
         }
         RandomValueSpecifier::UseHashPolicy(_) => None,
     }
-}
-
-fn unexamined(index: usize, weighted: &WeightedCluster) -> Vec<String> {
-    let by_hash = matches!(
-        weighted.random_value_specifier,
-        Some(RandomValueSpecifier::UseHashPolicy(by_hash)) if by_hash.value
-    );
-    let fields = [
-        (
-            "runtime_key_prefix",
-            !weighted.runtime_key_prefix.is_empty(),
-        ),
-        ("use_hash_policy", by_hash),
-    ];
-    let found = fields.iter().filter(|(_, is_set)| *is_set);
-    found
-        .map(|(field, _)| format!("route {index}: {field} of weighted_clusters"))
-        .collect()
 }
 
 fn redirect(proto: &RedirectAction) -> Action {

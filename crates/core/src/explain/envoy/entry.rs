@@ -35,7 +35,16 @@ pub(super) struct Part {
     pub(super) is_tls: bool,
     pub(super) manager: HttpConnectionManager,
     /// Routes, or the reason why there are none.
-    pub(super) table: Result<Table, String>,
+    pub(super) table: Result<Table, NoTable>,
+}
+
+/// Reason why there is no route table.
+#[derive(Debug, Clone)]
+pub(super) enum NoTable {
+    /// Envoy has none.
+    Failed(String),
+    /// Envoy may have one, by a field that is not examined.
+    NotExamined(&'static str),
 }
 
 /// Whether the listener exists and has no part for gRPC clients.
@@ -135,7 +144,7 @@ impl Entry {
 }
 
 /// Tables by the name of their RDS resource, so that chains with the same routes read them once.
-type Tables = BTreeMap<String, Result<Table, String>>;
+type Tables = BTreeMap<String, Result<Table, NoTable>>;
 
 fn of_chain(
     place: String,
@@ -173,7 +182,10 @@ fn part(
     }
     let manager = HttpConnectionManager::from_bytes(&any.value);
     let (manager, table) = match manager {
-        Err(error) => (HttpConnectionManager::default(), Err(error.to_string())),
+        Err(error) => {
+            let failed = NoTable::Failed(error.to_string());
+            (HttpConnectionManager::default(), Err(failed))
+        }
         Ok(mut manager) => {
             let table = routes(manager.route_specifier.take(), source, tables);
             (manager, table)
@@ -191,18 +203,22 @@ fn routes(
     specifier: Option<RouteSpecifier>,
     source: &impl ResourceSource,
     tables: &mut Tables,
-) -> Result<Table, String> {
+) -> Result<Table, NoTable> {
     match specifier {
         Some(RouteSpecifier::RouteConfig(routes)) => {
-            Table::new(routes, "inside the listener".to_owned(), &[])
+            let table = Table::new(routes, "inside the listener".to_owned(), &[]);
+            table.map_err(NoTable::Failed)
         }
         Some(RouteSpecifier::Rds(rds)) => {
             let name = rds.route_config_name;
             let table = tables.entry(name.clone());
-            table.or_insert_with(|| by_rds(&name, source)).clone()
+            let read = || by_rds(&name, source).map_err(NoTable::Failed);
+            table.or_insert_with(read).clone()
         }
-        Some(RouteSpecifier::ScopedRoutes(_)) => Err("scoped_routes are not examined".to_owned()),
-        None => Err("the HttpConnectionManager has no routes".to_owned()),
+        Some(RouteSpecifier::ScopedRoutes(_)) => Err(NoTable::NotExamined("scoped_routes")),
+        None => Err(NoTable::Failed(
+            "the HttpConnectionManager has no routes".to_owned(),
+        )),
     }
 }
 

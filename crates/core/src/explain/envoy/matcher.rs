@@ -117,9 +117,14 @@ impl EnvoyMatcher {
         })
     }
 
+    /// Whether the condition on the path is met.
+    pub(super) fn matches_path(&self, seen: Seen<'_>) -> bool {
+        self.path.matches(seen)
+    }
+
     /// Returns why a request does not match, apart from fraction and what is not examined.
     pub(super) fn unmet(&self, seen: Seen<'_>) -> Option<String> {
-        if !self.path.matches(seen) {
+        if !self.matches_path(seen) {
             return Some(path_unmet());
         }
         let mut headers = self.headers.iter();

@@ -21,6 +21,7 @@ mod policies;
 mod query;
 mod spread;
 mod table;
+mod unexamined;
 mod walk;
 
 use super::model::{Decision, FailureReason};

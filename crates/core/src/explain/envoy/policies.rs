@@ -8,6 +8,7 @@ use envoy_types::pb::envoy::config::route::v3::weighted_cluster::ClusterWeight;
 use envoy_types::pb::envoy::config::route::v3::{
     FilterConfig, RetryPolicy, RouteAction as RouteProto,
 };
+use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::HttpFilter;
 use envoy_types::pb::google::protobuf::{Any, Duration};
 use prost::Message;
 
@@ -16,7 +17,12 @@ use super::matcher::Seen;
 use super::table::{Host, Route, Table};
 
 /// Returns the policies of a route.
-pub(super) fn of(part: &Part, host: &Host, action: &RouteProto, seen: Seen<'_>) -> Vec<String> {
+pub(super) fn of(
+    part: &Part,
+    (table, host): (&Table, &Host),
+    action: &RouteProto,
+    seen: Seen<'_>,
+) -> Vec<String> {
     let mut policies = vec![timeout(part, action)];
     if let Some(idle) = &action.idle_timeout {
         policies.push(format!("idle timeout: {}", duration(idle)));
@@ -33,14 +39,30 @@ pub(super) fn of(part: &Part, host: &Host, action: &RouteProto, seen: Seen<'_>) 
             .iter()
             .map(|policy| hashing(policy, seen)),
     );
-    for mirror in &action.request_mirror_policies {
-        policies.push(format!("mirror: {}", mirror.cluster));
+    // Envoy: the mirrors of the most specific place count.
+    let mirrors = [
+        &action.request_mirror_policies,
+        &host.proto.request_mirror_policies,
+        &table.config.request_mirror_policies,
+    ];
+    let mirrors = mirrors.into_iter().find(|mirrors| !mirrors.is_empty());
+    for mirror in mirrors.into_iter().flatten() {
+        policies.push(match mirror.cluster.as_str() {
+            "" => format!("mirror: cluster of header {:?}", mirror.cluster_header),
+            cluster => format!("mirror: {cluster}"),
+        });
     }
     if !action.prefix_rewrite.is_empty() {
         policies.push(format!("rewrite: prefix to {:?}", action.prefix_rewrite));
     }
     if action.regex_rewrite.is_some() {
         policies.push("rewrite: path by regex_rewrite".to_owned());
+    }
+    if action.path_rewrite_policy.is_some() {
+        policies.push("rewrite: path by path_rewrite_policy".to_owned());
+    }
+    if !action.path_rewrite.is_empty() {
+        policies.push("rewrite: path by path_rewrite".to_owned());
     }
     policies
 }
@@ -107,21 +129,42 @@ fn duration(proto: &Duration) -> String {
     }
 }
 
-/// Returns the HTTP filters in force, with the place whose configuration counts.
+/// Returns the HTTP filters in force as texts, with the place whose configuration counts.
 pub(super) fn filters(
     part: &Part,
     (table, host): (&Table, &Host),
     route: &Route,
     cluster: Option<&ClusterWeight>,
 ) -> Vec<String> {
+    let filters = in_force(part, (table, Some(host)), Some(route), cluster).into_iter();
+    let texts = filters.map(|(filter, place)| match place {
+        None => filter.name.clone(),
+        Some(place) => format!("{} (configuration of the {place})", filter.name),
+    });
+    texts.collect()
+}
+
+/// Returns the HTTP filters in force, each with the place whose configuration counts if it is not the listener.
+pub(super) fn in_force<'a>(
+    part: &'a Part,
+    (table, host): (&Table, Option<&Host>),
+    route: Option<&Route>,
+    cluster: Option<&ClusterWeight>,
+) -> Vec<(&'a HttpFilter, Option<&'static str>)> {
     // Envoy: the most specific configuration counts.
-    let places: [(&str, Option<&HashMap<String, Any>>); 4] = [
+    let places: [(&'static str, Option<&HashMap<String, Any>>); 4] = [
         (
             "weighted cluster",
             cluster.map(|one| &one.typed_per_filter_config),
         ),
-        ("route", Some(&route.proto.typed_per_filter_config)),
-        ("virtual host", Some(&host.proto.typed_per_filter_config)),
+        (
+            "route",
+            route.map(|route| &route.proto.typed_per_filter_config),
+        ),
+        (
+            "virtual host",
+            host.map(|host| &host.proto.typed_per_filter_config),
+        ),
         (
             "route configuration",
             Some(&table.config.typed_per_filter_config),
@@ -134,9 +177,9 @@ pub(super) fn filters(
             found.find_map(|(place, configs)| Some((*place, configs.as_ref()?.get(&filter.name)?)));
         match own {
             None if filter.disabled => None,
-            None => Some(filter.name.clone()),
+            None => Some((filter, None)),
             Some((_, config)) if is_disabled(config) => None,
-            Some((place, _)) => Some(format!("{} (configuration of the {place})", filter.name)),
+            Some((place, _)) => Some((filter, Some(place))),
         }
     });
     filters.collect()

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use envoy_types::pb::envoy::config::route::v3::route::Action;
+use envoy_types::pb::envoy::config::route::v3::route_action::ClusterSpecifier;
 use envoy_types::pb::envoy::config::route::v3::{
     Route as RouteProto, RouteConfiguration, VirtualHost as HostProto,
 };
 
-use crate::explain::labels::Labels;
+use crate::explain::labels::{Label, Labels};
 use crate::explain::model::RoutePlace;
 use crate::lb::{Domain, best_domain};
 
@@ -106,10 +108,29 @@ impl Table {
                 .iter()
                 .map(|host| {
                     let routes = host.routes.iter();
-                    routes.map(|route| route.proto.name.as_str()).collect()
+                    routes.map(Route::label).collect()
                 })
                 .collect(),
         )
+    }
+}
+
+impl Route {
+    fn label(&self) -> Label<'_> {
+        let specifier = match &self.proto.action {
+            Some(Action::Route(action)) => action.cluster_specifier.as_ref(),
+            _ => None,
+        };
+        Label {
+            name: &self.proto.name,
+            has_plugin: matches!(
+                specifier,
+                Some(
+                    ClusterSpecifier::ClusterSpecifierPlugin(_)
+                        | ClusterSpecifier::InlineClusterSpecifierPlugin(_)
+                )
+            ),
+        }
     }
 }
 

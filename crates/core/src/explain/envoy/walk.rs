@@ -12,14 +12,16 @@ use crate::explain::model::{
 };
 use crate::explain::request::Request;
 use crate::explain::source::ResourceSource;
+use crate::lb::Headers as _;
 
 use super::action;
 use super::chance::Remainders;
 use super::clusters;
-use super::entry::{Entry, Part};
+use super::entry::{Entry, NoTable, Part};
 use super::failed;
 use super::matcher::Seen;
 use super::table::{Host, Table};
+use super::unexamined;
 
 /// Number of matching routes with a fraction whose shares are calculated: one needs up to a million steps.
 const MAX_FRACTIONS: usize = 100;
@@ -37,10 +39,13 @@ pub(in crate::explain) fn decide(
     let table = match &part.table {
         Ok(table) => table,
         Err(problem) => {
-            let listener = Some(entry.step(part));
+            let found = match problem {
+                NoTable::Failed(problem) => failed(problem),
+                NoTable::NotExamined(field) => unknown(field),
+            };
             return Decision {
-                listener,
-                ..failed(problem)
+                listener: Some(entry.step(part)),
+                ..found
             };
         }
     };
@@ -50,7 +55,7 @@ pub(in crate::explain) fn decide(
             name: table.config.name.clone(),
             source: table.source.clone(),
         }),
-        not_examined: not_examined(part, table, request),
+        not_examined: unexamined::of_listener(part, table, request),
         ..Decision::default()
     };
     let path = path(part, table, request);
@@ -58,15 +63,20 @@ pub(in crate::explain) fn decide(
     let seen = Seen {
         request,
         path: &path,
-        authority,
+        authority: &authority,
         scheme: if part.is_tls { "https" } else { "http" },
     };
-    let authority = host(table, authority);
+    let authority = host(table, &authority);
     match table.find(&authority) {
         None => {
             let text = format!("404: no virtual host for {authority:?}");
             let failed = fail(None, 1.0, FailureReason::NoVirtualHost, text);
             decision.destinations.push(failed);
+            decision
+                .not_examined
+                .extend(unexamined::of_host(table, None));
+            let filters = unexamined::of_filters(part, (table, None), None);
+            decision.not_examined.extend(filters);
         }
         Some((index, host, domain)) => {
             decision.virtual_host = Some(HostStep {
@@ -76,50 +86,32 @@ pub(in crate::explain) fn decide(
                 how: how(domain),
                 authority: authority.to_string(),
             });
-            if !needs_tls(part, host, &mut decision) {
+            let fields = unexamined::of_host(table, Some(host));
+            decision.not_examined.extend(fields);
+            if !needs_tls(part, (host, request), &mut decision) {
                 walk(part, (table, host), seen, &mut decision);
             }
             decision.clusters = clusters::of(&decision.destinations, source);
         }
     }
+    unexamined::finish(table, &mut decision);
     decision
 }
 
-/// Returns the fields of the listener and the route configuration that could change the answer.
-fn not_examined(part: &Part, table: &Table, request: &Request) -> Vec<String> {
-    let manager = &part.manager;
-    let normalizes = manager
-        .normalize_path
-        .is_some_and(|normalize| normalize.value);
-    let is_plain = !request.path.contains(['%', '\\']) && !request.path.contains("/.");
-    let port = request.authority.contains(':');
-    let fields = [
-        ("normalize_path", normalizes && !is_plain),
-        (
-            "path_with_escaped_slashes_action",
-            manager.path_with_escaped_slashes_action > 1 && !is_plain,
-        ),
-        (
-            "strip_matching_host_port",
-            manager.strip_matching_host_port && port,
-        ),
-        (
-            "path_normalization_options",
-            manager.path_normalization_options.is_some(),
-        ),
-        (
-            "early_header_mutation_extensions",
-            !manager.early_header_mutation_extensions.is_empty(),
-        ),
-        ("vhost_header", !table.config.vhost_header.is_empty()),
-        (
-            "route_specifiers",
-            !table.config.route_specifiers.is_empty(),
-        ),
-        ("a path with #", request.path.contains('#')),
-    ];
-    let found = fields.iter().filter(|(_, is_set)| *is_set);
-    found.map(|(field, _)| (*field).to_owned()).collect()
+/// Returns the decision of a listener whose routes were not examined.
+fn unknown(field: &str) -> Decision {
+    let action = Action::Unknown {
+        field: field.to_owned(),
+    };
+    Decision {
+        destinations: vec![Destination {
+            share: 1.0,
+            route: None,
+            action,
+        }],
+        not_examined: vec![field.to_owned()],
+        ..Decision::default()
+    }
 }
 
 /// Returns the path that is compared.
@@ -145,21 +137,27 @@ fn path<'a>(part: &Part, table: &Table, request: &'a Request) -> Cow<'a, str> {
 }
 
 /// Returns the authority as the connection manager leaves it, which conditions on the header see.
-fn authority<'a>(part: &Part, request: &'a Request) -> &'a str {
-    let mut authority = request.authority.as_str();
+fn authority<'a>(part: &Part, request: &'a Request) -> Cow<'a, str> {
+    let authority = request.authority.as_str();
+    // Envoy, `ConnectionManagerUtility::maybeNormalizeHost`: first the dot, which may stand before a port, then the port.
+    let mut authority = match authority.rsplit_once('.') {
+        _ if !part.manager.strip_trailing_host_dot => Cow::Borrowed(authority),
+        Some((host, "")) => Cow::Borrowed(host),
+        Some((host, port)) if port.starts_with(':') => Cow::Owned(format!("{host}{port}")),
+        _ => Cow::Borrowed(authority),
+    };
     let strips_any = matches!(
         part.manager.strip_port_mode,
         Some(StripPortMode::StripAnyHostPort(true))
     );
     if strips_any {
-        authority = without_port(authority);
-    }
-    if part.manager.strip_trailing_host_dot {
-        authority = authority.strip_suffix('.').unwrap_or(authority);
+        authority = match authority {
+            Cow::Borrowed(authority) => Cow::Borrowed(without_port(authority)),
+            Cow::Owned(authority) => Cow::Owned(without_port(&authority).to_owned()),
+        };
     }
     authority
 }
-
 /// Returns the form of an authority that is compared with domains, in lower case.
 fn host<'a>(table: &Table, mut authority: &'a str) -> Cow<'a, str> {
     if table.config.ignore_port_in_host_matching {
@@ -186,7 +184,15 @@ fn without_port(authority: &str) -> &str {
 }
 
 /// Handles `require_tls`. Returns whether the request is answered by it.
-fn needs_tls(part: &Part, host: &Host, decision: &mut Decision) -> bool {
+fn needs_tls(part: &Part, (host, request): (&Host, &Request), decision: &mut Decision) -> bool {
+    let is_needed = host.proto.require_tls() != TlsRequirementType::None;
+    // Envoy compares the header `x-forwarded-proto`, which a trusted proxy before it may have set.
+    if is_needed && request.get("x-forwarded-proto").is_some() {
+        decision.not_examined.push(
+            "require_tls with header \"x-forwarded-proto\" (use_remote_address, xff_num_trusted_hops)"
+                .to_owned(),
+        );
+    }
     match host.proto.require_tls() {
         TlsRequirementType::None => false,
         _ if part.is_tls => false,
@@ -225,6 +231,11 @@ fn walk(part: &Part, (table, host): (&Table, &Host), seen: Seen<'_>, decision: &
     let (mut last, mut fractions) = (0, 0);
     for (index, route) in host.routes.iter().enumerate() {
         let matcher = &route.matcher;
+        let is_tried = left.share() > 0.0 && matcher.matches_path(seen);
+        if is_tried {
+            let headers = unexamined::of_headers(index, route);
+            decision.not_examined.extend(headers);
+        }
         let outcome = match matcher.unmet(seen) {
             Some(because) => RouteOutcome::NotMatched { because },
             None if left.share() <= 0.0 => RouteOutcome::Shadowed { by: last },
@@ -243,11 +254,17 @@ fn walk(part: &Part, (table, host): (&Table, &Host), seen: Seen<'_>, decision: &
                 RouteOutcome::Unknown { fields }
             }
             None => {
+                let fields = unexamined::of_match(index, route);
+                decision.not_examined.extend(fields);
                 fractions += usize::from(matcher.fraction.is_some());
                 let taken = left.take(matcher.fraction);
                 let share = taken.share();
                 if share > 0.0 {
                     last = index;
+                    let fields = unexamined::of_taken(index, route);
+                    decision.not_examined.extend(fields);
+                    let filters = unexamined::of_filters(part, (table, Some(host)), Some(route));
+                    decision.not_examined.extend(filters);
                     action::add(
                         part,
                         (table, host),
@@ -273,5 +290,7 @@ fn walk(part: &Part, (table, host): (&Table, &Host), seen: Seen<'_>, decision: &
         let text = format!("404: no route matches {}", seen.path);
         let failed = fail(None, left.share(), FailureReason::NoRoute, text);
         decision.destinations.push(failed);
+        let filters = unexamined::of_filters(part, (table, Some(host)), None);
+        decision.not_examined.extend(filters);
     }
 }

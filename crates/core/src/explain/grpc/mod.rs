@@ -159,7 +159,7 @@ fn walk(
             outcome,
         });
     }
-    add_ignored(host, |index| labels.of(host_index, index), decision);
+    add_ignored((host_index, host), labels, decision);
     if left > 0.0 {
         // gRFC A28: an RPC that matches no route fails with UNAVAILABLE (C-229).
         let text = format!("UNAVAILABLE: no route matches {}", request.path_only());
@@ -169,7 +169,11 @@ fn walk(
 }
 
 /// Adds the routes that gRPC ignores, at their places.
-fn add_ignored(host: &VirtualHost, name: impl Fn(usize) -> String, decision: &mut Decision) {
+fn add_ignored(
+    (host_index, host): (usize, &VirtualHost),
+    labels: &Labels<'_>,
+    decision: &mut Decision,
+) {
     for route in &host.ignored {
         let (condition, because) = match route.reason {
             IgnoredReason::QueryParameters => (
@@ -181,9 +185,15 @@ fn add_ignored(host: &VirtualHost, name: impl Fn(usize) -> String, decision: &mu
                 "gRPC ignores routes with this cluster specifier (gRFC A28)",
             ),
         };
+        if labels.has_plugin(host_index, route.index) {
+            decision.not_examined.push(format!(
+                "route {}: cluster specifier plugin, which some gRPC clients support",
+                route.index
+            ));
+        }
         decision.routes.push(RouteStep {
             index: route.index,
-            name: name(route.index),
+            name: labels.of(host_index, route.index),
             condition: condition.to_owned(),
             outcome: RouteOutcome::Ignored {
                 because: because.to_owned(),

@@ -3,8 +3,10 @@
 mod cost;
 mod endpoints;
 mod envoy;
+mod fields;
 mod grpc;
 mod property;
+mod unexamined;
 
 use std::collections::BTreeMap;
 
