@@ -163,7 +163,7 @@ fn value(field: &FieldDescriptor, depth: usize) -> Value {
         Kind::Message(descriptor) if field.name() == "case_sensitive" => {
             Value::Message(DynamicMessage::new(descriptor))
         }
-        Kind::Message(descriptor) => Value::Message(filled(descriptor, depth)),
+        Kind::Message(descriptor) => Value::Message(filled(&descriptor, depth)),
         Kind::Enum(descriptor) => Value::EnumNumber(descriptor.values().last().unwrap().number()),
         // A disabled filter has no effect.
         Kind::Bool => Value::Bool(field.name() != "disabled"),
@@ -178,7 +178,7 @@ fn value(field: &FieldDescriptor, depth: usize) -> Value {
     }
 }
 
-fn filled(descriptor: MessageDescriptor, depth: usize) -> DynamicMessage {
+fn filled(descriptor: &MessageDescriptor, depth: usize) -> DynamicMessage {
     let mut message = DynamicMessage::new(descriptor.clone());
     for field in descriptor.fields().filter(|_| depth > 0) {
         set(&mut message, &field, depth - 1);
