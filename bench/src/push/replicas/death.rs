@@ -10,8 +10,8 @@ use super::super::holding::{Holding, resource_name};
 use super::super::probe::Probe;
 use super::super::request;
 use super::super::swarm::{Manner, Swarm};
-use super::etcd::{Etcd, PREFIX};
-use super::fleet::{Fleet, Kind, REPLICAS};
+use super::etcd::{Etcd, PREFIX, REPLICAS};
+use super::fleet::{Fleet, Kind};
 use crate::Plan;
 use crate::report::Table;
 

@@ -20,10 +20,13 @@ use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 
 use super::super::holding::{Holding, resource_name};
-use super::fleet::{LIMIT, REPLICAS};
 use crate::program::program;
 use crate::roles::{Part, Processors};
 
+/// Replicas of the configuration.
+pub(super) const REPLICAS: usize = 3;
+/// A step that takes longer has failed.
+pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// Prefix of the configuration of `oxds serve --etcd`.
 pub(super) const PREFIX: &str = "/oxds/default/";
 /// Members of the cluster.

@@ -1,19 +1,14 @@
 //! Servers that follow etcd, each with a client that reads everything.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 use super::super::metrics;
 use super::super::probe::Probe;
-use super::etcd::{Etcd, PREFIX};
+use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use crate::program::program;
 use crate::roles::Part;
-
-/// Replicas of the configuration.
-pub(super) const REPLICAS: usize = 3;
-/// A step that takes longer has failed.
-pub(super) const LIMIT: Duration = Duration::from_secs(120);
 
 /// Servers of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

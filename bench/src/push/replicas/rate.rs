@@ -11,8 +11,8 @@ use tokio::time::{interval, timeout};
 
 use super::super::holding::{now_micros, stamp};
 use super::super::probe::Probe;
-use super::etcd::{Etcd, PREFIX, text};
-use super::fleet::{Kind, LIMIT, REPLICAS, Replica, published, replicas};
+use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS, text};
+use super::fleet::{Kind, Replica, published, replicas};
 use crate::Plan;
 use crate::report::{Row, Table, Target, percentile_micros};
 

@@ -7,8 +7,8 @@ use oxds_types::codec::{self, Format};
 use oxds_types::discovery::Any;
 
 use super::super::holding::Holding;
-use super::etcd::{Etcd, PREFIX, text};
-use super::fleet::{LIMIT, Replica, serve};
+use super::etcd::{Etcd, LIMIT, PREFIX, text};
+use super::fleet::{Replica, serve};
 use crate::Plan;
 use crate::memory::mib;
 use crate::report::{Row, Table, Target, median};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{interval, sleep};
 
-use super::etcd::{Etcd, PREFIX};
-use super::fleet::{Fleet, Kind, REPLICAS};
+use super::etcd::{Etcd, PREFIX, REPLICAS};
+use super::fleet::{Fleet, Kind};
 use crate::Plan;
 use crate::report::Table;
 
