@@ -18,7 +18,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`report`] | values under `n/` |
+//! | `report` | values under `n/` |
 //! | [`decision`] | values under `w/` |
 //! | [`reports`] | all reports and decisions in the store |
 //! | [`change`] | what a replica knows about a change by itself |
