@@ -58,7 +58,11 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         let arrived = timeout(LIMIT, arrivals.recv()).await.map_err(text)?;
         lags.note(arrived.ok_or("the clients ended")?);
     }
-    print(table, &lags.of_last(), (publishes * CHANGES) as f64 / took);
+    print(
+        table,
+        &lags.lags_of_last(),
+        (publishes * CHANGES) as f64 / took,
+    );
 
     let statuses = etcd.settled(PREFIX, 1).await?;
     let lane = Segment::lane("main").map_err(text)?;
@@ -181,7 +185,7 @@ impl Lags {
     }
 
     /// Returns the lag of the last client, by publish.
-    fn of_last(&self) -> Vec<Duration> {
+    fn lags_of_last(&self) -> Vec<Duration> {
         let all = self.had.iter().zip(&self.committed);
         all.map(|(had, committed)| *had - *committed).collect()
     }
@@ -215,6 +219,6 @@ mod tests {
         });
         // then the third one is the last for both.
         assert!(lags.is_complete());
-        assert_eq!(lags.of_last(), [15, 5].map(Duration::from_millis));
+        assert_eq!(lags.lags_of_last(), [15, 5].map(Duration::from_millis));
     }
 }

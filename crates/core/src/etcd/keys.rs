@@ -27,6 +27,31 @@ use super::entry::{Entry, Place};
 use super::key_error::KeyError;
 use super::names::{Prefix, PublishId, Segment};
 
+/// A published version that clients NACKed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BadVersion {
+    /// The lane.
+    pub lane: Segment,
+    /// First place of the change that has content.
+    pub place: Place,
+    /// Version that the lane counts.
+    pub version: Version,
+}
+
+impl BadVersion {
+    /// Returns the key of the report of a replica.
+    #[must_use]
+    pub fn report_key(&self, replica: &Segment) -> Key {
+        Key::Nack(self.clone(), replica.clone())
+    }
+
+    /// Returns the key of the decision.
+    #[must_use]
+    pub fn decision_key(&self) -> Key {
+        Key::Rollback(self.lane.clone(), self.place.clone())
+    }
+}
+
 /// A key below a prefix. `Display` writes it without the prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Key {
@@ -42,17 +67,8 @@ pub enum Key {
     Alive(Segment, PublishId),
     /// Status of a replica.
     Status(Segment),
-    /// NACKs that a replica reports.
-    Nack {
-        /// The lane.
-        lane: Segment,
-        /// The resource that clients NACKed.
-        place: Place,
-        /// Version that they NACKed.
-        version: Version,
-        /// The replica.
-        replica: Segment,
-    },
+    /// NACKs of a version that a replica reports.
+    Nack(BadVersion, Segment),
     /// Rollback decision about a resource.
     Rollback(Segment, Place),
     /// Leased key of the process that does housekeeping.
@@ -68,12 +84,14 @@ impl fmt::Display for Key {
             Self::Staged(lane, id, entry) => write!(f, "l/{lane}/s/{id}/{entry}"),
             Self::Alive(lane, id) => write!(f, "l/{lane}/s/{id}/alive"),
             Self::Status(replica) => write!(f, "x/{replica}"),
-            Self::Nack {
-                lane,
-                place,
-                version,
-                replica,
-            } => write!(f, "n/{lane}/{place}/{version}/{replica}"),
+            Self::Nack(bad, replica) => {
+                let BadVersion {
+                    lane,
+                    place,
+                    version,
+                } = bad;
+                write!(f, "n/{lane}/{place}/{version}/{replica}")
+            }
             Self::Rollback(lane, place) => write!(f, "w/{lane}/{place}"),
             Self::Lock(lane) => write!(f, "lock/{lane}"),
         }
@@ -129,12 +147,13 @@ impl Key {
         let (place, version) = rest.rsplit_once('/')?;
         let version = Version::parse(version)?;
         Some(Segment::lane(lane).and_then(|lane| {
-            Ok(Self::Nack {
+            let place = Place::parse(place)?;
+            let bad = BadVersion {
                 lane,
-                place: Place::parse(place)?,
+                place,
                 version,
-                replica: Segment::replica(replica)?,
-            })
+            };
+            Ok(Self::Nack(bad, Segment::replica(replica)?))
         }))
     }
 }

@@ -56,7 +56,7 @@ pub use entry::{Entry, Place};
 pub use format::{FORMAT, FormatError};
 pub use head::{Head, HeadError};
 pub use key_error::KeyError;
-pub use keys::{Key, KeyRange};
+pub use keys::{BadVersion, Key, KeyRange};
 pub use names::{Prefix, PublishId, Segment};
 pub use replica_status::{ReplicaStatus, ServedPublish};
 pub use space::{Space, SpaceLevel};

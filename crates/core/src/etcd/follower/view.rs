@@ -13,7 +13,7 @@ use crate::etcd::format::{self, FormatError};
 use crate::etcd::head::HeadError;
 use crate::etcd::keys::Key;
 use crate::etcd::names::{Prefix, PublishId, Segment};
-use crate::etcd::rollback::{BadVersion, Reports};
+use crate::etcd::rollback::Reports;
 use crate::time::Instant;
 
 /// View of the store.
@@ -132,17 +132,7 @@ impl View {
                 self.replicas.delete(&replica);
             }
             Key::Rollback(lane, place) => self.reports.delete_decision(lane, place),
-            Key::Nack {
-                lane,
-                place,
-                version,
-                replica,
-            } => {
-                let bad = BadVersion {
-                    lane,
-                    place,
-                    version,
-                };
+            Key::Nack(bad, replica) => {
                 self.reports.delete_report(&bad, &replica);
             }
             _ => {}
@@ -177,17 +167,7 @@ impl View {
             Key::Rollback(lane, place) => {
                 self.reports.put_decision(lane, place, &kv.value, revision);
             }
-            Key::Nack {
-                lane,
-                place,
-                version,
-                replica,
-            } => {
-                let bad = BadVersion {
-                    lane,
-                    place,
-                    version,
-                };
+            Key::Nack(bad, replica) => {
                 self.reports.put_report(bad, replica, &kv.value, revision);
             }
             // Stages are read when a head names them: before, nothing of them may be served, and they may be large.

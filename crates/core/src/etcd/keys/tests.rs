@@ -57,12 +57,13 @@ fn g3_keys_have_the_layout_of_the_specification() {
     );
     check(&Key::Lock(l()), "lock/main");
     let version = Version::of(b"content");
-    let nack = Key::Nack {
+    let place = in_group;
+    let bad = BadVersion {
         lane,
-        place: in_group,
+        place,
         version,
-        replica: Segment::replica("r1").expect("valid"),
     };
+    let nack = bad.report_key(&Segment::replica("r1").expect("valid"));
     check(&nack, &format!("n/main/g/edge/{r}/{version}/r1"));
 }
 
@@ -101,12 +102,12 @@ fn g3_names_are_unchanged_whatever_they_contain() {
             ),
             Key::Staged(lane(), PublishId(1), place.clone().into()),
             Key::Rollback(lane(), place.clone()),
-            Key::Nack {
+            BadVersion {
                 lane: lane(),
                 place,
                 version,
-                replica,
-            },
+            }
+            .report_key(&replica),
         ];
         for key in keys {
             assert_eq!(prefix().parse(&prefix().key(&key)), Ok(key));
@@ -205,7 +206,7 @@ proptest! {
         let place = Place { group, resource_type: ResourceType::CLUSTER, name: name.into() };
         let version = Version::of(b"content");
         let replica = Segment::replica("r").expect("valid");
-        let key = Key::Nack { lane: lane(), place, version, replica };
+        let key = BadVersion { lane: lane(), place, version }.report_key(&replica);
         prop_assert_eq!(prefix().parse(&prefix().key(&key)), Ok(key));
     }
 }

@@ -15,9 +15,9 @@ use super::change::{Opinion, Trial};
 use super::decision::Decision;
 use super::nodes::NackingNodes;
 use super::report::{Good, NackReport};
-use super::reports::{BadVersion, Reports};
+use super::reports::Reports;
 use crate::etcd::entry::Place;
-use crate::etcd::keys::Key;
+use crate::etcd::keys::{BadVersion, Key};
 use crate::etcd::names::{Prefix, Segment};
 use crate::time::Instant;
 
@@ -161,7 +161,7 @@ impl FleetRollback {
     /// Returns the next write. `lease` is that of the status key: reports end with their replica.
     pub fn poll_write(&mut self, lease: i64) -> Option<Write> {
         let mut write = self.writes.pop_front()?;
-        if matches!(write.key, Key::Nack { .. }) {
+        if matches!(write.key, Key::Nack(..)) {
             for operation in &mut write.request.success {
                 if let Some(Request::Put(put)) = &mut operation.request {
                     put.lease = lease;

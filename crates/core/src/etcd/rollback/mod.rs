@@ -36,4 +36,4 @@ pub use decision::{Decision, DecisionPart};
 pub use fleet_rollback::{FleetRollback, LocalChanges, Obstacle, ObstacleKind, Published, Write};
 pub use nodes::NackingNodes;
 pub use report::{Good, NackReport};
-pub use reports::{BadVersion, Reports};
+pub use reports::Reports;

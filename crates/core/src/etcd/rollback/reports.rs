@@ -2,43 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use oxds_types::Version;
-
 use super::decision::Decision;
 use super::report::NackReport;
 use crate::etcd::entry::Place;
-use crate::etcd::keys::Key;
+use crate::etcd::keys::BadVersion;
 use crate::etcd::names::Segment;
-
-/// A published version that clients NACKed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BadVersion {
-    /// The lane.
-    pub lane: Segment,
-    /// First place of the change that has content.
-    pub place: Place,
-    /// Version that the lane counts.
-    pub version: Version,
-}
-
-impl BadVersion {
-    /// Returns the key of the report of a replica.
-    #[must_use]
-    pub fn report_key(&self, replica: &Segment) -> Key {
-        Key::Nack {
-            lane: self.lane.clone(),
-            place: self.place.clone(),
-            version: self.version,
-            replica: replica.clone(),
-        }
-    }
-
-    /// Returns the key of the decision.
-    #[must_use]
-    pub fn decision_key(&self) -> Key {
-        Key::Rollback(self.lane.clone(), self.place.clone())
-    }
-}
 
 /// Reports and decisions.
 #[derive(Debug, Default)]

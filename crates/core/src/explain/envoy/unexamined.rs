@@ -190,7 +190,7 @@ fn writers(name: &str) -> Option<&'static str> {
 pub(super) fn of_match(index: usize, route: &Route) -> Vec<String> {
     let fraction = route.proto.r#match.as_ref();
     let fraction = fraction.and_then(|proto| proto.runtime_fraction.as_ref());
-    of_route(
+    fields_of_route(
         index,
         &[(
             "runtime_key of runtime_fraction",
@@ -215,7 +215,7 @@ pub(super) fn of_taken(index: usize, route: &Route) -> Vec<String> {
             Some(RandomValueSpecifier::UseHashPolicy(by_hash)) if by_hash.value
         )
     };
-    of_route(
+    fields_of_route(
         index,
         &[
             ("route_specifiers", !route.proto.route_specifiers.is_empty()),
@@ -290,7 +290,7 @@ pub(super) fn finish(table: &Table, decision: &mut Decision) {
         .retain(|field| known.insert(field.clone()));
 }
 
-fn of_route(index: usize, fields: &[(&str, bool)]) -> Vec<String> {
+fn fields_of_route(index: usize, fields: &[(&str, bool)]) -> Vec<String> {
     let found = set(fields).into_iter();
     found
         .map(|field| format!("route {index}: {field}"))

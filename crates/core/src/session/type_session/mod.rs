@@ -385,7 +385,7 @@ impl TypeSession {
             && (self.has_nacked() || accepted())
     }
 
-    /// Returns the revision of a state of which the client has answered everything; `None` if there is none yet.
+    /// Returns the latest revision whose content the client has answered as a whole; `None` if there is none yet.
     pub(super) fn answered_through(&self) -> Option<Revision> {
         self.record.through
     }

@@ -325,7 +325,7 @@ impl TypeSession {
         })
     }
 
-    /// Returns the revision of the state of which nothing is left to send after this content.
+    /// Returns the revision that the client has as a whole once it has this content; `None` if more is left to send.
     fn covered(&self, content: &SentContent, head: &TypeSnapshot) -> Option<Revision> {
         let revision = match content {
             SentContent::Whole { to, completes, .. } => completes.then(|| to.revision())?,

@@ -13,7 +13,7 @@ use super::{CDS, EDS, LDS, RDS, lines, resource, sent, state};
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Resources of a type with random contents, each with random references to the next type.
-fn of_type(
+fn all_of_type(
     of: ResourceType,
     to: Option<ResourceType>,
 ) -> impl Strategy<Value = Vec<Arc<Resource>>> {
@@ -38,10 +38,10 @@ fn of_type(
 
 fn any_state() -> impl Strategy<Value = Vec<Arc<Resource>>> {
     let types = (
-        of_type(CDS, Some(EDS)),
-        of_type(EDS, None),
-        of_type(LDS, Some(RDS)),
-        of_type(RDS, Some(CDS)),
+        all_of_type(CDS, Some(EDS)),
+        all_of_type(EDS, None),
+        all_of_type(LDS, Some(RDS)),
+        all_of_type(RDS, Some(CDS)),
     );
     types.prop_map(|(a, b, c, d)| [a, b, c, d].concat())
 }

@@ -48,7 +48,7 @@ impl Against {
             });
         }
         let Some(input) = &args.against else {
-            return runtime()?.block_on(of_server(args, folder));
+            return runtime()?.block_on(read_server(args, folder));
         };
         let loaded = of_input(input, &args.fields)?;
         if let Some(first) = loaded.first_error() {
@@ -67,7 +67,7 @@ impl Against {
 }
 
 /// Fetches what the control plane serves to the node of the options.
-async fn of_server(args: &Args, folder: State) -> Result<Against, Failure> {
+async fn read_server(args: &Args, folder: State) -> Result<Against, Failure> {
     let bootstrap = args.source.bootstrap()?;
     let server = first_server(&bootstrap)?;
     let control_plane = ControlPlane::connect(&server).await?;

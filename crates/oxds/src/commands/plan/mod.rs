@@ -12,7 +12,7 @@ pub(crate) use args::Args;
 use self::against::Against;
 use self::outcome::Plan;
 use super::Format;
-use super::states::of_folder;
+use super::states::read_folder;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn plan(args: &Args) -> Result<Exit, Failure> {
-    let loaded = of_folder(&args.dir, &args.fields)?;
+    let loaded = read_folder(&args.dir, &args.fields)?;
     let mut output = Output::new();
     if loaded.errors > 0 {
         // What an invalid file would replace is unknown, so a plan would be wrong.

@@ -71,7 +71,7 @@ impl Resources {
     /// Loads all that requests to these listeners need.
     pub(super) fn load(from: &Origin, listeners: &[&str]) -> Result<Self, Failure> {
         let found = match (&from.dir, &from.csds) {
-            (Some(dir), _) => of_folder(dir, &from.source.node()?)?,
+            (Some(dir), _) => read_folder(dir, &from.source.node()?)?,
             (None, Some(address)) => runtime()?.block_on(of_client(from, address))?,
             (None, None) => {
                 let bootstrap = from.source.bootstrap()?;
@@ -83,7 +83,7 @@ impl Resources {
 }
 
 /// Reads what a node sees of a folder. Errors of its files are logged: the rest is explained.
-fn of_folder(dir: &Path, node: &Node) -> Result<Found, Failure> {
+fn read_folder(dir: &Path, node: &Node) -> Result<Found, Failure> {
     let report = dir::load(dir, &dir_options(false, false)).map_err(|error| unreadable(&error))?;
     let errors = report.findings.iter();
     for finding in errors.filter(|finding| finding.severity == Severity::Error) {

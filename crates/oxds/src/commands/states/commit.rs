@@ -9,7 +9,7 @@ use oxds_server::store::documents::{Document, DocumentDecoder, DocumentOptions, 
 use oxds_server::{FindingCounts, Severity};
 use oxds_types::codec::Format;
 
-use super::{Loaded, of_folder};
+use super::{Loaded, read_folder};
 use crate::commands::lifecycle::FolderFieldArgs;
 use crate::exit::Failure;
 use crate::progress;
@@ -20,15 +20,15 @@ pub(in crate::commands) fn of_input(
     fields: &FolderFieldArgs,
 ) -> Result<Loaded, Failure> {
     match input {
-        Input::Folder(folder) => of_folder(folder, fields),
-        Input::Git { .. } => of_commit(input, fields),
+        Input::Folder(folder) => read_folder(folder, fields),
+        Input::Git { .. } => read_commit(input, fields),
         Input::Set(_) | Input::Crate { .. } => Err(Failure::usage(format_args!(
             "{input}: expected a folder or a commit, such as .git#ref=main,subdir=config"
         ))),
     }
 }
 
-fn of_commit(input: &Input, fields: &FolderFieldArgs) -> Result<Loaded, Failure> {
+fn read_commit(input: &Input, fields: &FolderFieldArgs) -> Result<Loaded, Failure> {
     let Input::Git {
         revision, subdir, ..
     } = input

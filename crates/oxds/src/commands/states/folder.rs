@@ -10,7 +10,7 @@ use crate::commands::lifecycle::FolderFieldArgs;
 use crate::exit::Failure;
 
 /// Reads a folder, as `serve` does.
-pub(in crate::commands) fn of_folder(
+pub(in crate::commands) fn read_folder(
     folder: &Path,
     fields: &FolderFieldArgs,
 ) -> Result<Loaded, Failure> {

@@ -13,7 +13,7 @@ use oxds_server::{Finding, Severity};
 pub(super) use commit::of_input;
 #[cfg(feature = "etcd")]
 pub(super) use etcd::{Replacing, of_etcd};
-pub(super) use folder::of_folder;
+pub(super) use folder::read_folder;
 pub(super) use served::of_control_plane;
 pub(super) use view::seen_by;
 

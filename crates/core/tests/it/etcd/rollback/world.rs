@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_core::etcd::rollback::{
-    BadVersion, Decision, FleetRollback, LocalChanges, NackingNodes, ObstacleKind, Opinion,
-    Published, Reports, Trial, TrialPart, Write,
+    Decision, FleetRollback, LocalChanges, NackingNodes, ObstacleKind, Opinion, Published, Reports,
+    Trial, TrialPart, Write,
 };
-use oxds_core::etcd::{Entry, Key, Place, Prefix, Segment, Stored};
+use oxds_core::etcd::{BadVersion, Entry, Key, Place, Prefix, Segment, Stored};
 use oxds_core::snapshot::Resource;
 use oxds_core::time::Instant;
 use oxds_types::etcd::{EventType, LeaseGrantRequest, PutRequest, Request, RequestOp, TxnRequest};
@@ -479,25 +479,10 @@ impl Replica {
                 seen.reports.put_decision(lane, place, value, revision);
             }
             (Key::Rollback(lane, place), None) => seen.reports.delete_decision(lane, place),
-            (
-                Key::Nack {
-                    lane,
-                    place,
-                    version,
-                    replica,
-                },
-                value,
-            ) => {
-                let bad = BadVersion {
-                    lane,
-                    place,
-                    version,
-                };
-                match value {
-                    Some(value) => seen.reports.put_report(bad, replica, value, revision),
-                    None => seen.reports.delete_report(&bad, &replica),
-                }
-            }
+            (Key::Nack(bad, replica), value) => match value {
+                Some(value) => seen.reports.put_report(bad, replica, value, revision),
+                None => seen.reports.delete_report(&bad, &replica),
+            },
             other => panic!("{other:?}"),
         }
     }
