@@ -11,7 +11,7 @@ use oxds_core::etcd::publisher::{
 };
 use oxds_server::store::etcd::writer::{self, FolderEntries, PublishNotice, Session};
 use oxds_server::{Finding, Severity};
-use tracing::info;
+use tracing::{info, warn};
 
 use super::etcd_args::EtcdArgs;
 use super::lifecycle::FolderFieldArgs;
@@ -155,6 +155,12 @@ fn log(notice: PublishNotice) {
         }
         PublishNotice::Undone { publish } => {
             info!(%publish, "removed what a writer left that was stopped before its publish");
+        }
+        PublishNotice::MemberFailed { cause } => {
+            warn!(
+                cause,
+                "a member of etcd failed, trying again for up to 30 s"
+            );
         }
     }
 }

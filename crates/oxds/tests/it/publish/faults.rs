@@ -1,10 +1,14 @@
 //! A store that does not answer, answers wrongly, or is no etcd.
 
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::process::Stdio;
+
 use oxds_testkit::etcd::{CallFault, Permission, User, refusal};
 use tonic::{Code, Status};
 
 use super::{Store, key_of, prefix};
-use crate::support::{cluster, folder, oxds};
+use crate::support::{cluster, command, folder, oxds};
 
 /// given a commit that took effect / when etcd answers with an error / then the publish is reported once, and seq grows by one.
 #[test]
@@ -160,4 +164,26 @@ fn g17_writer_uses_another_member() {
     let path = dir.path().to_str().expect("UTF-8");
     oxds(["publish", path, "--etcd", &urls]).expect(0, &["published 1"]);
     oxds(["get", "cds", "--etcd", &urls]).expect(0, &["a "]);
+}
+
+/// given a member that is not there / when something is published / then the command says at once that it tries again, and why.
+#[test]
+fn g17_writer_says_that_it_tries_again() {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let dir = folder(&[("a.yaml", &cluster("a"))]);
+    let etcd = format!("http://{address}");
+    let mut command = command(["publish", &dir.path().to_string_lossy(), "--etcd", &etcd]);
+    let mut writer = command.stderr(Stdio::piped()).spawn().expect("oxds");
+    // The command would end with an error after 30 s, of which the first line has nothing of this.
+    let stderr = writer.stderr.take().expect("piped");
+    let first = BufReader::new(stderr).lines().next();
+    let first = first.expect("a line").expect("text");
+    let _ = writer.kill();
+    let _ = writer.wait();
+    assert!(
+        first.contains("trying again for up to 30 s") && first.contains(&etcd),
+        "{first}"
+    );
 }

@@ -9,6 +9,7 @@ use oxds_core::etcd::publisher::{
 use oxds_core::time::Instant;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
+use super::super::client::Blame;
 use super::failure;
 use super::session::Session;
 
@@ -26,6 +27,12 @@ pub enum PublishNotice {
     Undone {
         /// The publish.
         publish: PublishId,
+    },
+    /// A member failed for the first time. The request is sent again, to the next member if there are several, until the machine gives up
+    /// ([`PublishOptions::give_up_after`](oxds_core::etcd::publisher::PublishOptions)).
+    MemberFailed {
+        /// The member, and why it failed.
+        cause: String,
     },
 }
 
@@ -55,6 +62,7 @@ pub async fn publish(
 ) -> Result<PublishOutcome, PublishError> {
     let start = TokioInstant::now();
     let now = || Instant::from_epoch(start.elapsed());
+    let mut has_failed = false;
     loop {
         while let Some(event) = publisher.poll_event() {
             match event {
@@ -72,7 +80,14 @@ pub async fn publish(
         if let Some(request) = publisher.poll_transmit(now()) {
             match session.send(request).await {
                 Ok(answer) => publisher.handle_answer(now(), answer),
-                Err(error) => publisher.handle_failure(now(), failure::of(&error)),
+                Err(error) => {
+                    if !has_failed && error.blame() == Blame::Member {
+                        has_failed = true;
+                        let cause = error.to_string();
+                        notice(PublishNotice::MemberFailed { cause });
+                    }
+                    publisher.handle_failure(now(), failure::of(&error));
+                }
             }
         } else if let Some(until) = publisher.poll_timeout() {
             sleep_until(start + until.since_epoch()).await;
