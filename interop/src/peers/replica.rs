@@ -85,11 +85,21 @@ impl Replica {
         self.oxds.as_ref().ok_or_else(|| stopped().into())
     }
 
+    /// The status page.
+    pub(crate) async fn status(&self) -> Fallible<Value> {
+        let page = http::get(self.http, "/status.json").await?;
+        Ok(serde_json::from_slice(&page)?)
+    }
+
     /// The part of the status page about the store.
     pub(crate) async fn store(&self) -> Fallible<Value> {
-        let page = http::get(self.http, "/status.json").await?;
-        let mut status: Value = serde_json::from_slice(&page)?;
-        Ok(status["store"].take())
+        Ok(self.status().await?["store"].take())
+    }
+
+    /// Number of its clients.
+    pub(crate) async fn clients(&self) -> Fallible<u64> {
+        let clients = self.status().await?["page"]["clients"].as_u64();
+        clients.ok_or_else(|| "no number of clients".into())
     }
 
     /// Waits until that part is like this, and returns it.

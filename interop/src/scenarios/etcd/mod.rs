@@ -6,10 +6,12 @@ mod calls;
 mod cluster;
 mod foreign_keys;
 mod full;
+mod joined;
 mod killed;
 mod messages;
 mod replicas;
 mod restored;
+mod rollback;
 mod same_answers;
 mod security;
 mod shared;
@@ -39,6 +41,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         all.extend(foreign_keys::scenarios(release));
         all.extend(slow::scenarios(release));
         all.extend(access::scenarios(release));
+        all.extend(rollback::scenarios(release));
+        all.extend(joined::scenarios(release));
     }
     all
 }
