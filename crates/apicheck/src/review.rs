@@ -49,7 +49,7 @@ pub fn review(old: &Tree, new: &Tree, owners: &[Owner]) -> Review {
         }
     }
     for paths in review.teams.values_mut().chain([&mut review.unowned]) {
-        paths.sort();
+        paths.sort_unstable();
     }
     review
 }

@@ -178,7 +178,7 @@ impl Message {
                 [(field.name.clone(), index), (json, index)]
             })
             .collect();
-        names.sort();
+        names.sort_unstable();
         names.dedup();
         Message {
             api,

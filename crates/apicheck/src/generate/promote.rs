@@ -207,6 +207,6 @@ fn type_urls(tree: &Tree, plan: &Plan) -> Vec<(String, String)> {
         .filter(|(old, new)| old != new)
         .map(|(old, new)| (url(old), url(new)))
         .collect();
-    urls.sort();
+    urls.sort_unstable();
     urls
 }

@@ -40,7 +40,7 @@ pub fn structural_differences(first: &Tree, second: &Tree) -> Vec<StructuralDiff
     let plan = Plan::default();
     let (print_a, print_b) = (Printer::new(first, &plan), Printer::new(second, &plan));
     let mut names: Vec<&Name> = a.keys().chain(b.keys()).collect();
-    names.sort();
+    names.sort_unstable();
     names.dedup();
     names
         .into_iter()

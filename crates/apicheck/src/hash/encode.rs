@@ -75,7 +75,7 @@ impl Encoder<'_> {
                 .iter()
                 .map(|of| (EXTENSION, of.name.clone(), self.extension(of))),
         );
-        all.sort();
+        all.sort_unstable();
         all
     }
 
@@ -100,7 +100,7 @@ impl Encoder<'_> {
                 node.finish()
             })
             .collect();
-        oneofs.sort();
+        oneofs.sort_unstable();
         node.all(3, oneofs);
         node.all(4, ranges(&message.reserved));
         node.all(5, names(&message.reserved_names));
@@ -211,7 +211,7 @@ impl Encoder<'_> {
 /// Encodes ranges, merged and sorted.
 fn ranges(ranges: &[NumberRange]) -> Vec<Vec<u8>> {
     let mut sorted = ranges.to_vec();
-    sorted.sort();
+    sorted.sort_unstable();
     let mut merged: Vec<NumberRange> = Vec::with_capacity(sorted.len());
     for range in sorted {
         match merged.last_mut() {
@@ -232,7 +232,7 @@ fn ranges(ranges: &[NumberRange]) -> Vec<Vec<u8>> {
 
 fn names(names: &[Name]) -> Vec<Vec<u8>> {
     let mut sorted: Vec<Vec<u8>> = names.iter().map(|name| name.as_bytes().to_vec()).collect();
-    sorted.sort();
+    sorted.sort_unstable();
     sorted.dedup();
     sorted
 }

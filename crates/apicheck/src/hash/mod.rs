@@ -234,7 +234,7 @@ fn closures(tree: &Tree, encoded: &[Encoded]) -> Vec<Digest> {
             .filter(|id| **id < file.id)
             .map(|id| (&tree[*id].package, done[id.0 as usize]))
             .collect();
-        used.sort();
+        used.sort_unstable();
         let mut node = CanonicalNode::default();
         for (package, closure) in used {
             node.text(1, package);
@@ -259,7 +259,7 @@ fn packages(tree: &Tree, encoded: &[Encoded]) -> BTreeMap<Name, Digest> {
             let own: Vec<u8> = own.into_iter().flatten().copied().collect();
             let mut elements: Vec<&Element> =
                 files.iter().flat_map(|file| &file.elements).collect();
-            elements.sort();
+            elements.sort_unstable();
             let mut node = CanonicalNode::default();
             for (tag, _, bytes) in elements {
                 node.bytes(*tag, bytes);

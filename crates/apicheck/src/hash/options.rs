@@ -102,7 +102,7 @@ fn message(message: &DynamicMessage, except: &str) -> Vec<u8> {
         field.encode(&mut bytes);
         (field.number(), bytes)
     }));
-    fields.sort();
+    fields.sort_unstable();
     fields.into_iter().flat_map(|(_, bytes)| bytes).collect()
 }
 
@@ -134,7 +134,7 @@ fn field(out: &mut Vec<u8>, number: u32, kind: &Kind, value: &Value, except: &st
                 .iter()
                 .map(|(key, value)| entry(kind, key, value, except))
                 .collect();
-            entries.sort();
+            entries.sort_unstable();
             for entry in entries {
                 delimited(out, number, &entry);
             }

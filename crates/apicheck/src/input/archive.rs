@@ -38,7 +38,7 @@ fn below(registries: &Path, name: &str) -> Option<PathBuf> {
         .filter_map(|folder| Some(folder.ok()?.path().join(name)))
         .filter(|path| path.exists())
         .collect();
-    found.sort();
+    found.sort_unstable();
     found.into_iter().next()
 }
 

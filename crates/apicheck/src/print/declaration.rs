@@ -116,7 +116,7 @@ pub(super) fn short(name: &str) -> &str {
 /// Formats numbers as `1, 3 to 5, 7 to max`.
 pub(super) fn ranges(ranges: &[NumberRange], last: i32) -> String {
     let mut sorted = ranges.to_vec();
-    sorted.sort();
+    sorted.sort_unstable();
     sorted.dedup();
     let texts: Vec<String> = sorted
         .iter()

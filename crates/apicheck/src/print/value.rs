@@ -71,7 +71,7 @@ fn message(message: &DynamicMessage) -> String {
                         format!("{}: {{key: {key}, value: {value}}}", field.name())
                     })
                     .collect();
-                entries.sort();
+                entries.sort_unstable();
                 parts.extend(entries);
             }
             _ => {

@@ -165,7 +165,7 @@ pub fn frozen(old: VersionedTree<'_>, new: VersionedTree<'_>, lock: Option<&Lock
             (change.package, change.frozen.to_string(), now)
         });
     let mut changed: Vec<(String, String, String)> = by_status.chain(by_lock).collect();
-    changed.sort();
+    changed.sort_unstable();
     changed.dedup_by(|a, b| a.0 == b.0);
     changed
         .into_iter()

@@ -29,7 +29,7 @@ pub(super) fn value(value: &Value) -> String {
                 .iter()
                 .map(|(key, value)| format!("{key:?}: {}", self::value(value)))
                 .collect();
-            pairs.sort();
+            pairs.sort_unstable();
             format!("{{{}}}", pairs.join(", "))
         }
     }

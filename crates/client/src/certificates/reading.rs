@@ -164,7 +164,7 @@ fn list_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
         }
         paths.push(entry.path());
     }
-    paths.sort();
+    paths.sort_unstable();
     Ok(paths)
 }
 

@@ -215,7 +215,7 @@ impl Content {
             .collect();
         let unreadable = self.unreadable.keys().chain(other.unreadable.keys());
         keys.extend(unreadable.map(lossy));
-        keys.sort();
+        keys.sort_unstable();
         keys.dedup();
         keys
     }

@@ -148,7 +148,7 @@ fn replacing_leaves_out_equal_resources() {
         .iter()
         .map(|one| (&**one.name(), one.value()));
     let mut upserts: Vec<_> = upserts.collect();
-    upserts.sort();
+    upserts.sort_unstable();
     assert_eq!(upserts, [("c", "3".into()), ("e", "1".into())]);
     assert_eq!(changes.removals, [(CDS, "d".into())]);
 }

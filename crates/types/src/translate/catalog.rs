@@ -129,7 +129,7 @@ impl Catalog {
                 );
             }
         }
-        errors.sort();
+        errors.sort_unstable();
         errors.dedup();
         if errors.is_empty() {
             Ok(())

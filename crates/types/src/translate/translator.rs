@@ -65,7 +65,7 @@ impl Translator {
         if errors.is_empty() {
             Ok(Translator(catalog))
         } else {
-            errors.sort();
+            errors.sort_unstable();
             Err(errors)
         }
     }

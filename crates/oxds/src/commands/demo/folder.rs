@@ -97,7 +97,7 @@ mod tests {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("shop");
         let mut in_repository = Vec::new();
         files(&example, &mut in_repository);
-        in_repository.sort();
+        in_repository.sort_unstable();
         let listed: Vec<_> = SHOP.iter().map(|(name, _)| example.join(name)).collect();
         assert_eq!(in_repository, listed);
     }

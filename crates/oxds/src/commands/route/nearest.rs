@@ -9,7 +9,7 @@ pub(super) fn nearest(wanted: &str, names: &[String]) -> Vec<String> {
         .iter()
         .map(|name| (distance(wanted, name), name))
         .collect();
-    ranked.sort();
+    ranked.sort_unstable();
     let nearest = ranked.into_iter().take(MOST);
     nearest.map(|(_, name)| name.clone()).collect()
 }

@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             Some(rules) => std::slice::from_ref(rules),
             None => explainer.rules(),
         };
-        request.headers.sort();
+        request.headers.sort_unstable();
         let explanation = explainer.explain(&request, rules);
         tested.reach(name, &explanation.answers);
         for failure in failures(case, &explanation.answers) {

@@ -38,7 +38,7 @@ impl PollSubscription {
             .chain(plain.into_iter().map(|locator| locator.name));
         // xRFC TP1, "Normalization": two spellings of a name are one subscription.
         let mut names: Vec<_> = names.map(|name| canonical(&name).into_owned()).collect();
-        names.sort();
+        names.sort_unstable();
         names.dedup();
         Self {
             resource_type: resource_type.clone(),
