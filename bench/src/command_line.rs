@@ -25,15 +25,20 @@ impl<'a> CommandLine<'a> {
 
     /// Starts it in a folder. What it prints is dropped.
     pub(crate) fn start(&self, folder: &Path) -> Result<Child, String> {
-        Command::new("taskset")
+        let started = self.command(folder).spawn();
+        started.map_err(|error| error.to_string())
+    }
+
+    fn command(&self, folder: &Path) -> Command {
+        let mut command = Command::new("taskset");
+        command
             .args(["-c", Processors::Both.list()])
             .arg(self.program)
             .args(self.arguments)
             .current_dir(folder)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())
+            .stderr(Stdio::null());
+        command
     }
 
     /// Waits until a started one ends, while other tasks run. Returns the time of the end.
@@ -51,6 +56,14 @@ impl<'a> CommandLine<'a> {
         let wall = start.elapsed().as_secs_f64() * 1e3;
         self.check(status.map_err(|error| error.to_string())?)?;
         Ok(wall)
+    }
+
+    /// Standard output of one run.
+    pub(crate) fn output(&self, folder: &Path) -> Result<String, String> {
+        let output = self.command(folder).stdout(Stdio::piped()).output();
+        let output = output.map_err(|error| error.to_string())?;
+        self.check(output.status)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Peak memory of one run, as far as a look each millisecond shows it.

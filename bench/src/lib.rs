@@ -14,6 +14,7 @@
 //! | P-1 … P-13: changes pushed to clients | `push` |
 //! | GB-1 … GB-14: replicas on etcd | `push::replicas` |
 //! | O-1, O-2: pages for operators | `push` |
+//! | O-3, O-4: commands of operators on large configurations | `operator_commands` |
 //! | F-1: time until a folder of YAML is served | `load` |
 //! | F-2: time from a saved file to the client | `follow` |
 //! | V-1: a versioned API checked | `api` |
@@ -27,6 +28,7 @@ mod follow;
 mod keys;
 mod load;
 mod memory;
+mod operator_commands;
 mod picks;
 mod plan;
 mod play;
@@ -93,6 +95,7 @@ const SCENARIOS: &[(&[&str], Scenario)] = &[
     (&["P-13"], push::poison::run),
     (push::replicas::IDS, push::replicas::run),
     (&["O-1", "O-2"], push::operators::run),
+    (&["O-3", "O-4"], operator_commands::run),
     (&["F-1"], load::run),
     (&["F-2"], follow::run),
     (&["V-1"], api::run),
