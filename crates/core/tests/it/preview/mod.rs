@@ -1,5 +1,6 @@
 //! A change before it is served: what differs, in which order a client gets it, what is dangerous.
 
+mod cost;
 mod danger;
 mod property;
 mod sending;
