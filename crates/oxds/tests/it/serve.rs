@@ -12,7 +12,7 @@ fn printed_addresses_accept_requests() {
     let server = Serve::start(dir.path());
     assert_ne!(server.grpc.port(), 0);
     server.shows("/readyz", "200 OK");
-    server.shows("/metrics", "# EOF");
+    server.shows("/metrics", "\noxds_requests_total 0\n");
 }
 
 #[test]

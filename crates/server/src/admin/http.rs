@@ -124,10 +124,15 @@ pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
         .merge(rest)
 }
 
-async fn metrics(State(admin): State<Arc<Admin>>) -> Response {
-    const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match metrics::render(&admin.registry) {
-        Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
+async fn metrics(State(admin): State<Arc<Admin>>, headers: HeaderMap) -> Response {
+    match metrics::render(&admin.registry, &headers) {
+        Ok(page) => {
+            let headers = [
+                (header::CONTENT_TYPE, page.content_type),
+                (header::VARY, "accept"),
+            ];
+            (headers, page.text).into_response()
+        }
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }

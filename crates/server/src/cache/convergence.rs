@@ -436,8 +436,11 @@ mod tests {
         fn state(&self) -> (usize, usize) {
             let mut registry = Registry::default();
             registry.register("c", "c", self.0.histogram());
-            let text = crate::metrics::render(&registry).unwrap();
-            let count = text.lines().find_map(|line| line.strip_prefix("c_count "));
+            let page = crate::metrics::render(&registry, &http::HeaderMap::new()).unwrap();
+            let count = page
+                .text
+                .lines()
+                .find_map(|line| line.strip_prefix("c_count "));
             (count.unwrap().parse().unwrap(), self.0.behind())
         }
 

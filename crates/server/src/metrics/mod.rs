@@ -1,23 +1,25 @@
 //! Metrics of the server, for Prometheus.
 
 mod encoding;
+mod page;
+mod plain;
 mod scrape;
 mod store_connection;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use oxds_core::session::{Event, TransmitResponse};
 use oxds_core::snapshot::Protocol;
 use oxds_types::ResourceType;
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+pub(crate) use page::render;
 pub(crate) use scrape::Scrape;
 
 use crate::store::NoticeCounts;
@@ -209,11 +211,4 @@ impl Metrics {
         registry.register("static_unknown_fields", help, counter);
         registry
     }
-}
-
-/// Writes a registry in the text format of Prometheus.
-pub(crate) fn render(registry: &Registry) -> Result<String, fmt::Error> {
-    let mut out = String::new();
-    text::encode(&mut out, registry)?;
-    Ok(out)
 }

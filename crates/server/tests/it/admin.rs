@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
 use oxds_server::Server;
@@ -15,6 +15,12 @@ use crate::client::{CDS, SOTW, Stream, ack, ask};
 use crate::{Running, cluster, until, upsert};
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> (StatusCode, String) {
+    let response = get_as(address, path, "*/*").await;
+    (response.status(), response.into_body())
+}
+
+/// Requests a page in the format of this `Accept`.
+pub(crate) async fn get_as(address: SocketAddr, path: &str, accept: &str) -> Response<String> {
     let socket = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket))
         .await
@@ -22,12 +28,12 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> (StatusCode, String)
     tokio::spawn(connection);
     let request = Request::get(path)
         .header("host", "localhost")
+        .header("accept", accept)
         .body(Empty::<Bytes>::new())
         .unwrap();
-    let response = sender.send_request(request).await.unwrap();
-    let status = response.status();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, String::from_utf8(body.into()).unwrap())
+    let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    Response::from_parts(parts, String::from_utf8(body.into()).unwrap())
 }
 
 pub(crate) async fn json(address: SocketAddr) -> Value {

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use http::Response;
 use oxds_server::Server;
 use oxds_types::discovery::{DiscoveryResponse, Status};
 
-use crate::admin::get;
+use crate::admin::get_as;
 use crate::client::{CDS, SOTW, Stream, ack, ask};
 use crate::{Running, upsert};
 
@@ -119,7 +120,11 @@ async fn metrics_are_documented_and_well_named() {
     stream.send(&ack(&response));
     server.counts(r#"oxds_acks_total{kind="cds"} 1"#).await;
 
-    let metrics = parse(&get(server.http, "/metrics").await.1);
+    const OPEN_METRICS: &str = "application/openmetrics-text";
+    let page = get_as(server.http, "/metrics", OPEN_METRICS)
+        .await
+        .into_body();
+    let metrics = parse(&page);
     assert!(metrics.len() > 30, "{metrics:#?}");
     let documented = documented();
     for (name, metric) in &metrics {
@@ -211,4 +216,31 @@ async fn convergence_is_counted_with_the_last_answer() {
     server.counts("oxds_streams_behind 1").await;
     drop(last);
     server.counts("oxds_convergence_seconds_count 3").await;
+}
+
+/// Given readers that ask for OpenMetrics and others, then each gets its format, and the same samples.
+#[tokio::test]
+async fn metrics_have_the_format_that_is_asked_for() {
+    let server = Running::with_clusters(&["a"]).await;
+    let content_type = |response: &Response<String>| {
+        let value = response.headers().get("content-type").unwrap();
+        value.to_str().unwrap().to_owned()
+    };
+    let open = get_as(server.http, "/metrics", "application/openmetrics-text").await;
+    let plain = get_as(server.http, "/metrics", "*/*").await;
+    let of_open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    assert_eq!(content_type(&open), of_open);
+    assert_eq!(
+        content_type(&plain),
+        "text/plain; version=0.0.4; charset=utf-8"
+    );
+    let (open, plain) = (open.into_body(), plain.into_body());
+    assert!(open.ends_with("# EOF\n") && open.contains("# TYPE oxds_requests counter\n"));
+    assert!(!plain.contains("# EOF") && plain.contains("# TYPE oxds_requests_total counter\n"));
+    let names = |page: &str| {
+        let samples = page.lines().filter(|line| !line.starts_with('#'));
+        let names = samples.filter_map(|line| line.split_once(' '));
+        names.map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&open), names(&plain));
 }
