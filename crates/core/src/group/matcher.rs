@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use envoy_types::pb::envoy::config::core::v3::Locality;
 use envoy_types::pb::google::protobuf::value::Kind as ValueKind;
 use envoy_types::pb::google::protobuf::{Struct, Value};
-use oxds_types::Glob;
 use oxds_types::discovery::Node;
 use oxds_types::identity::user_agent;
+use oxds_types::{Glob, Version};
 
 /// Conditions on a node, all of which must hold. A matcher without conditions matches every node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,6 +70,30 @@ impl NodeMatcher {
             && self.metadata.iter().all(|(path, wanted)| {
                 metadata.and_then(|metadata| at(metadata, path)).as_ref() == Some(wanted)
             })
+    }
+
+    /// Returns a hash of the conditions: equal matchers have equal versions, in every build.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let glob = |glob: &Option<Glob>| glob.as_ref().map(|glob| glob.as_str().to_owned());
+        let fields = [
+            ("id", glob(&self.id)),
+            ("cluster", glob(&self.cluster)),
+            ("user_agent", glob(&self.user_agent)),
+            ("region", self.region.clone()),
+            ("zone", self.zone.clone()),
+            ("sub_zone", self.sub_zone.clone()),
+        ];
+        let fields = fields
+            .iter()
+            .filter_map(|(name, value)| Some((*name, "", value.as_ref()?)));
+        let metadata = self.metadata.iter();
+        let metadata = metadata.map(|(path, value)| ("metadata", path.as_str(), value));
+        // Lengths make the text unambiguous.
+        let texts = fields.chain(metadata).map(|(name, path, value)| {
+            format!("{name} {}:{path} {}:{value}\n", path.len(), value.len())
+        });
+        Version::of(texts.collect::<String>().as_bytes())
     }
 
     /// Returns the rank of the matcher.

@@ -142,6 +142,12 @@ impl Groups {
         groups.map(|(name, group)| (name, group.matcher.as_ref(), group.resources.len()))
     }
 
+    /// Returns all groups by name, with the version of each: a hash of its matcher and its resources.
+    pub fn versions(&self) -> impl Iterator<Item = (&Arc<str>, Version)> {
+        let groups = self.groups.iter();
+        groups.map(|(name, group)| (name, group.version()))
+    }
+
     /// Returns the update after which a group has exactly these resources and these nodes; no nodes without a matcher.
     #[must_use]
     pub fn replacing<R: Into<Arc<Resource>>>(

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use oxds_types::{Fingerprint, Version};
+
 use super::NodeMatcher;
 use crate::snapshot::{Resource, ResourceKey};
 
@@ -15,6 +17,7 @@ pub(super) struct Group {
     pub(super) matcher: Option<NodeMatcher>,
     /// Sorted by type and name.
     pub(super) resources: Vec<Arc<Resource>>,
+    fingerprint: Fingerprint,
 }
 
 impl Group {
@@ -27,7 +30,10 @@ impl Group {
     pub(super) fn apply(&mut self, changes: BTreeMap<ResourceKey, Option<Arc<Resource>>>) {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         for (key, new) in changes {
-            match (self.find(&key), new) {
+            let found = self.find(&key);
+            let old = found.ok().map(|at| Arc::clone(&self.resources[at]));
+            self.count(old.as_ref(), new.as_ref());
+            match (found, new) {
                 (Ok(at), Some(new)) => self.resources[at] = new,
                 (Ok(at), None) => removed.push(at),
                 (Err(_), Some(new)) => added.push(new),
@@ -47,6 +53,25 @@ impl Group {
             self.resources.append(&mut added);
             self.resources
                 .sort_by(|a, b| (a.resource_type(), a.name()).cmp(&(b.resource_type(), b.name())));
+        }
+    }
+
+    /// Returns a hash of the matcher and of all resources, which does not depend on the history.
+    pub(super) fn version(&self) -> Version {
+        let mut fingerprint = self.fingerprint;
+        if let Some(matcher) = &self.matcher {
+            fingerprint.add("", &matcher.version());
+        }
+        fingerprint.version()
+    }
+
+    fn count(&mut self, old: Option<&Arc<Resource>>, new: Option<&Arc<Resource>>) {
+        let name = |of: &Resource| format!("{}/{}", of.resource_type().type_url(), of.name());
+        if let Some(old) = old {
+            self.fingerprint.remove(&name(old), &old.version());
+        }
+        if let Some(new) = new {
+            self.fingerprint.add(&name(new), &new.version());
         }
     }
 
@@ -94,5 +119,31 @@ mod tests {
         let held: Vec<_> = held.map(|r| (&**r.name(), r.value()[0])).collect();
         assert_eq!(held, [("b", 2), ("c", 1), ("d", 1)]);
         assert!(group.get(&key("d")).is_some() && group.get(&key("a")).is_none());
+    }
+
+    /// Given two groups that came to the same resources in different ways, then their versions are equal, and differ from that of
+    /// another content, name or matcher.
+    #[test]
+    fn s29_version_of_a_group_depends_on_its_content() {
+        let group = |changes: &[(&str, Option<u8>)]| {
+            let mut group = Group::default();
+            for (name, content) in changes {
+                group.apply([change(name, *content)].into());
+            }
+            group
+        };
+        let plain = group(&[("a", Some(1)), ("b", Some(2))]);
+        let other_way = [("b", Some(7)), ("x", Some(1)), ("a", Some(1)), ("x", None)];
+        let mut same = group(&[&other_way[..], &[("b", Some(2))]].concat());
+        assert_eq!(same.version(), plain.version());
+        for other in [
+            group(&[("a", Some(1)), ("b", Some(3))]),
+            group(&[("a", Some(1)), ("c", Some(2))]),
+            group(&[("a", Some(1))]),
+        ] {
+            assert_ne!(other.version(), plain.version());
+        }
+        same.matcher = Some(NodeMatcher::default());
+        assert_ne!(same.version(), plain.version());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::http::{HeaderMap, Request, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -182,17 +182,14 @@ async fn modify_runtime(
     runtime::modify(runtime, &peer, &headers, &query.unwrap_or_default())
 }
 
-async fn status(
-    State(admin): State<Arc<Admin>>,
-    RawQuery(query): RawQuery,
-    headers: HeaderMap,
-) -> Response {
-    status_response(&admin, query, &headers).await
+async fn status(State(admin): State<Arc<Admin>>, uri: Uri, headers: HeaderMap) -> Response {
+    status_response(&admin, &uri, &headers).await
 }
 
 /// Returns the history. It is a long poll as the status is.
 async fn history(
     State(admin): State<Arc<Admin>>,
+    uri: Uri,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Response {
@@ -203,11 +200,14 @@ async fn history(
     if !long_poll::wait(&admin.context, &headers).await {
         return StatusCode::NOT_MODIFIED.into_response();
     }
-    // Before the history is read: a change in the meantime must lead to another tag.
-    let cache = &admin.context.cache;
-    let tag = long_poll::quoted(&cache.notifier().tag());
-    let page = HistoryPage::of(cache.convergence(), &query);
-    ([(header::ETAG, tag)], Json(page)).into_response()
+    let make = async {
+        // Before the history is read: a change in the meantime must lead to another tag.
+        let cache = &admin.context.cache;
+        let tag = long_poll::quoted(&cache.notifier().tag());
+        let page = HistoryPage::of(cache.convergence(), &query);
+        ([(header::ETAG, tag)], Json(page)).into_response()
+    };
+    long_poll::shared(&admin, &uri, &headers, make).await
 }
 
 async fn deprecations(State(admin): State<Arc<Admin>>) -> Response {
@@ -216,15 +216,18 @@ async fn deprecations(State(admin): State<Arc<Admin>>) -> Response {
 
 /// Returns the status. A client that has the current one (`If-None-Match`) gets the next one, or 304 after the time that
 /// it is willing to wait (`Prefer: wait=N`).
-async fn status_response(admin: &Admin, query: Option<String>, headers: &HeaderMap) -> Response {
-    let query = match StatusQuery::parse(query.as_deref().unwrap_or_default()) {
+async fn status_response(admin: &Admin, uri: &Uri, headers: &HeaderMap) -> Response {
+    let query = match StatusQuery::parse(uri.query().unwrap_or_default()) {
         Ok(query) => query,
         Err(invalid) => return (StatusCode::BAD_REQUEST, invalid.to_string()).into_response(),
     };
     if !long_poll::wait(&admin.context, headers).await {
         return StatusCode::NOT_MODIFIED.into_response();
     }
-    // Before the status is read: a change in the meantime must lead to another tag.
-    let tag = long_poll::quoted(&admin.context.cache.notifier().tag());
-    ([(header::ETAG, tag)], Json(StatusPage::of(admin, &query))).into_response()
+    let make = async {
+        // Before the status is read: a change in the meantime must lead to another tag.
+        let tag = long_poll::quoted(&admin.context.cache.notifier().tag());
+        ([(header::ETAG, tag)], Json(StatusPage::of(admin, &query))).into_response()
+    };
+    long_poll::shared(admin, uri, headers, make).await
 }

@@ -1,7 +1,10 @@
 //! Long polls of pages: a client that has the current state waits for the next one.
 
-use axum::http::{HeaderMap, header};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
 
+use super::state::Admin;
 use crate::discovery::{Context, wait_preferred};
 
 /// Returns a tag as `ETag` has it.
@@ -25,4 +28,17 @@ pub(super) async fn wait(context: &Context, headers: &HeaderMap) -> bool {
         () = tokio::time::sleep(wait) => false,
         () = server.closing.cancelled() => true,
     }
+}
+
+/// Returns the latest view of this path and query, or makes one.
+pub(super) async fn shared(
+    admin: &Admin,
+    uri: &Uri,
+    headers: &HeaderMap,
+    make: impl Future<Output = Response>,
+) -> Response {
+    let key = uri.path_and_query().map_or("", PathAndQuery::as_str);
+    let known = headers.get(header::IF_NONE_MATCH);
+    let tag = || admin.context.cache.notifier().tag();
+    admin.views.get(key, known, tag, make).await
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use prometheus_client::registry::Registry;
 
+use super::shared_views::SharedViews;
 use crate::discovery::Context;
 use crate::load::LoadReports;
 use crate::store::Health;
@@ -15,6 +16,8 @@ pub(crate) struct Admin {
     pub(crate) health: Arc<Health>,
     pub(crate) load_reports: LoadReports,
     pub(crate) registry: Registry,
+    /// Latest views of all readers.
+    pub(crate) views: SharedViews,
     /// The clients, for the status page.
     #[cfg(feature = "page")]
     pub(crate) fleet: super::page::fleet::FleetCache,

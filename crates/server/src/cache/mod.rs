@@ -20,7 +20,7 @@ mod notifier;
 mod view;
 mod watchers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -30,8 +30,8 @@ use oxds_core::rollout::{ChangeSort, RolloutContents, RolloutSource};
 use oxds_core::snapshot::{
     Awaited, ChangeSet, ChangedResource, Limits, Resource, ResourceKey, Snapshot,
 };
-use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
+use oxds_types::{ResourceType, Version};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -321,6 +321,15 @@ impl Cache {
         let groups = grouped.groups.iter();
         groups
             .map(|(name, _, resources)| (Arc::clone(name), resources))
+            .collect()
+    }
+
+    /// Returns the version of each group: a hash of its matcher and its resources.
+    pub(crate) fn group_versions(&self) -> BTreeMap<Arc<str>, Version> {
+        let grouped = self.grouped();
+        let versions = grouped.groups.versions();
+        versions
+            .map(|(name, version)| (Arc::clone(name), version))
             .collect()
     }
 

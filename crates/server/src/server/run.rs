@@ -122,6 +122,7 @@ impl Server {
             context: Arc::clone(&context),
             health: self.health,
             load_reports: self.load_reports.clone(),
+            views: admin::SharedViews::default(),
             #[cfg(feature = "page")]
             fleet: admin::FleetCache::default(),
         });

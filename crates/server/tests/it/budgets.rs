@@ -490,7 +490,7 @@ async fn cost_c3_status_comes_in_pages() {
     let whole = page(server.http, "/status.json").await;
     assert_eq!(
         whole["page"],
-        json!({"clients": 8, "loads": 3, "next": null})
+        json!({"clients": 8, "behind": 0, "loads": 3, "next": null})
     );
     let (mut seen, mut loads) = (Vec::new(), Vec::new());
     let mut next = Some("/status.json?limit=2".to_owned());

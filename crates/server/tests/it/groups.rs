@@ -403,8 +403,10 @@ async fn s74_status_lists_groups() {
     })
     .await;
     assert_eq!(status["nodes"][0]["groups"], serde_json::json!(["edge"]));
+    let version = &status["groups"][0]["version"];
+    assert_eq!(version.as_str().map(str::len), Some(16));
     assert_eq!(
         status["groups"],
-        serde_json::json!([{"name": "edge", "resources": 1, "withheld": []}])
+        serde_json::json!([{"name": "edge", "version": version, "resources": 1, "withheld": []}])
     );
 }

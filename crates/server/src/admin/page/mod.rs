@@ -1,7 +1,7 @@
 //! The status page: views of the server for people, as HTML that is complete without a script.
 //!
 //! ```text
-//!   request ──▶ long poll: wait until the tag differs ──▶ fleet (shared, ≤ 1/s) ──▶ view ──▶ frame ──▶ one response
+//!   request ──▶ long poll: wait until the tag differs ──▶ shared view? ── no ──▶ fleet (shared, ≤ 1/s) ──▶ view ──▶ frame ──▶ response
 //! ```
 //! Everything that a view shows may come from a hostile client or file: the template escapes it, `parts::shown` bounds it, and the
 //! policy of the page runs no script but its own.
@@ -57,23 +57,29 @@ async fn page(
     if !long_poll::wait(&admin.context, &headers).await {
         return StatusCode::NOT_MODIFIED.into_response();
     }
+    let make = make(&admin, &uri, query.as_deref().unwrap_or_default());
+    long_poll::shared(&admin, &uri, &headers, make).await
+}
+
+/// Makes a view.
+async fn make(admin: &Arc<Admin>, uri: &Uri, query: &str) -> Response {
     let fleet = admin.fleet.get(&admin.context).await;
-    let query = Query::parse(query.as_deref().unwrap_or_default());
+    let query = Query::parse(query);
     let now = admin.context.server.clock.now();
     let found = match uri.path() {
         "/clients" => Some(clients::view(&fleet, &query, now)),
-        "/client" => client::view(&admin, &query),
-        "/resources" => Some(resources::view(&admin, &query)),
-        "/resource" => resource::view(&admin, &query).await,
-        "/history" => Some(history::list(&admin, &query)),
-        "/change" => history::change(&admin, &query).await,
+        "/client" => client::view(admin, &query),
+        "/resources" => Some(resources::view(admin, &query)),
+        "/resource" => resource::view(admin, &query).await,
+        "/history" => Some(history::list(admin, &query)),
+        "/change" => history::change(admin, &query).await,
         "/graph" => {
-            let admin = Arc::clone(&admin);
+            let admin = Arc::clone(admin);
             // An explanation reads a whole route table.
             let drawn = tokio::task::spawn_blocking(move || graph::view(&admin, &query));
             drawn.await.ok()
         }
-        _ => Some(overview::view(&admin, &fleet)),
+        _ => Some(overview::view(admin, &fleet)),
     };
     let (status, view): (StatusCode, View) = match found {
         Some(view) => (StatusCode::OK, view),
@@ -84,7 +90,7 @@ async fn page(
     };
     let head = Head {
         identifier: admin.context.config.identifier.clone().unwrap_or_default(),
-        notice: notice(&admin),
+        notice: notice(admin),
         errors: admin.health.counts().errors,
         nacking: fleet.nacked,
     };

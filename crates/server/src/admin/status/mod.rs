@@ -56,6 +56,7 @@ pub(in crate::admin) struct AwayNode {
 #[derive(Serialize)]
 pub(in crate::admin) struct PageStatus {
     pub(in crate::admin) clients: usize,
+    pub(in crate::admin) behind: usize,
     pub(in crate::admin) loads: usize,
     pub(in crate::admin) next: Option<String>,
 }
@@ -110,6 +111,7 @@ pub(in crate::admin) struct WithheldOfGroup {
 #[derive(Serialize)]
 pub(in crate::admin) struct GroupStatus {
     pub(in crate::admin) name: String,
+    pub(in crate::admin) version: String,
     pub(in crate::admin) resources: usize,
     pub(in crate::admin) withheld: Vec<WithheldOfGroup>,
 }
@@ -209,6 +211,7 @@ impl StatusPage {
             loads: lists.loads,
             page: PageStatus {
                 clients: context.clients.streams.len() + context.clients.polls.len(now),
+                behind: context.cache.convergence().behind(),
                 loads: admin.load_reports.count(),
                 next: lists.next.map(|position| query.next(&position)),
             },
@@ -313,9 +316,12 @@ fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStat
         });
         withheld.collect()
     };
+    let versions = cache.group_versions();
+    let version = |name: &Arc<str>| versions.get(name).map(ToString::to_string);
     let groups = cache.groups().into_iter();
     let groups = groups.map(|(name, resources)| GroupStatus {
         withheld: of_group(&name),
+        version: version(&name).unwrap_or_default(),
         name: name.to_string(),
         resources,
     });
