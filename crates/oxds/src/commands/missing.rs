@@ -56,6 +56,11 @@ pub(super) async fn missing_answers(
 }
 
 impl Pending<'_> {
+    /// Returns the id of the client's node.
+    pub(super) fn node(&self) -> &str {
+        self.node
+    }
+
     /// Returns it with the reason: its NACK, or what an update waits for.
     pub(super) fn answer(&self, held: &HeldUpdates) -> MissingAnswer {
         let (node, resource_type) = (self.node, &self.resource.resource_type);

@@ -39,4 +39,5 @@ mod state;
 mod support;
 mod terminal;
 mod validate;
+mod wait;
 mod workspace;

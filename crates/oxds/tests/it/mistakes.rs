@@ -215,6 +215,7 @@ fn wait_usage_has_both_forms() {
         &[
             "oxds wait [OPTIONS] <NAME>\n",
             "oxds wait [OPTIONS] --all\n",
+            "oxds wait [OPTIONS] --dir <DIR>\n",
         ],
     );
 }
