@@ -18,17 +18,17 @@ pub struct Digest(Fingerprint);
 impl Digest {
     /// Adds an entry that the lane does not have.
     pub fn add(&mut self, entry: &Entry, version: &Version) {
-        self.0.add(&entry.to_string(), version);
+        self.0.add(&entry.text(), version);
     }
 
     /// Removes an entry that the lane has.
     pub fn remove(&mut self, entry: &Entry, version: &Version) {
-        self.0.remove(&entry.to_string(), version);
+        self.0.remove(&entry.text(), version);
     }
 
     /// Replaces the version of an entry; `None` stands for no entry.
     pub fn replace(&mut self, entry: &Entry, old: Option<&Version>, new: Option<&Version>) {
-        let name = entry.to_string();
+        let name = entry.text();
         if let Some(old) = old {
             self.0.remove(&name, old);
         }

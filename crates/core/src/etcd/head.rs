@@ -126,10 +126,17 @@ impl Head {
     /// The value is not a head, or its format is newer than this build's (G-4).
     pub fn decode(value: &[u8]) -> Result<Self, HeadError> {
         let malformed = |error: serde_json::Error| HeadError::Malformed(error.to_string());
-        // First, because the fields of another format may have other forms.
-        let any: AnyHead = serde_json::from_slice(value).map_err(malformed)?;
-        format::check(any.format)?;
-        serde_json::from_slice(value).map_err(malformed)
+        let read = serde_json::from_slice::<Self>(value);
+        // Before the error, because the fields of another format may have other forms.
+        let format = match &read {
+            Ok(head) => head.format,
+            Err(_) => {
+                let any: AnyHead = serde_json::from_slice(value).map_err(malformed)?;
+                any.format
+            }
+        };
+        format::check(format)?;
+        read.map_err(malformed)
     }
 
     /// Returns the value for a head key.

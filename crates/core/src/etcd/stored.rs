@@ -232,18 +232,19 @@ impl Stored {
     /// # Errors
     /// The type is not that of the place, or the content nests too deep.
     pub fn resource(&self, place: &Place) -> Result<Resource, StoredError> {
-        let found = ResourceType::from_type_url(&self.any.type_url);
-        if found != Some((place.resource_type.clone(), ApiVersion::V3)) {
+        let type_url = &*self.any.type_url;
+        // First, because almost all are equal, and to read one takes longer.
+        let is_of_type = type_url == place.resource_type.type_url()
+            || ResourceType::from_type_url(type_url)
+                == Some((place.resource_type.clone(), ApiVersion::V3));
+        if !is_of_type {
             return Err(StoredError::WrongType {
                 found: self.any.type_url.clone(),
                 expected: place.resource_type.message().to_owned(),
             });
         }
-        let resource = Resource::from_wire(discovery::Resource {
-            name: place.name.to_string(),
-            resource: Some(self.any.clone()),
-            ..discovery::Resource::default()
-        })?;
+        let (resource_type, name) = place.resource_key();
+        let resource = Resource::from_stored(resource_type, name, &self.any.value)?;
         Ok(match self.ttl {
             Some(ttl) => resource.with_ttl(ttl),
             None => resource,

@@ -194,9 +194,6 @@ impl Resource {
                 })?
                 .into_owned(),
         };
-        if name.is_empty() {
-            return Err(WireError::NoName(resource_type));
-        }
         let value: Bytes = match api {
             ApiVersion::V3 => any.value,
             ApiVersion::V2 => match to_v3(message_of(&any.type_url), &any.value) {
@@ -204,13 +201,28 @@ impl Resource {
                 Err(reasons) => return Err(WireError::NotRepresentable { name, reasons }),
             },
         };
-        codec::check_depth(resource_type.message(), &value).map_err(|error| {
+        Self::from_stored(resource_type, name.into(), &value)
+    }
+
+    /// Makes a resource from a v3 message of its type, as a store has it: as [`from_wire`](Self::from_wire), without an envelope.
+    ///
+    /// # Errors
+    /// It has no name, or nests more than 100 levels deep.
+    pub(crate) fn from_stored(
+        resource_type: ResourceType,
+        name: Arc<str>,
+        value: &[u8],
+    ) -> Result<Self, WireError> {
+        if name.is_empty() {
+            return Err(WireError::NoName(resource_type));
+        }
+        codec::check_depth(resource_type.message(), value).map_err(|error| {
             let message = resource_type.message().to_owned();
             let reason = error.to_string();
             WireError::Malformed { message, reason }
         })?;
-        let references = references(&resource_type, &value);
-        Ok(Self::new(resource_type, name, &value).with_references(references))
+        let references = references(&resource_type, value);
+        Ok(Self::new(resource_type, name, value).with_references(references))
     }
 
     fn encoded(

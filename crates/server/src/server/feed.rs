@@ -29,7 +29,7 @@ use oxds_core::session::Progress;
 use oxds_core::snapshot::{Awaited, ChangeSet, ResourceKey, Snapshot};
 use oxds_types::ResourceType;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{Level, info, warn};
 
 #[cfg(feature = "etcd")]
 use super::fleet_member::Member;
@@ -258,6 +258,10 @@ fn count(context: &Context) -> ClientCounts {
 /// Logs which resources an update adds, changes and removes. A resource that stays the same is none of these, although the
 /// update has it.
 fn log_changes(update: &Update, before: &Snapshot) {
+    let has_removals = !update.changes.removals.is_empty();
+    if !has_removals && !tracing::enabled!(Level::INFO) {
+        return;
+    }
     let mut contents = RolloutContents::default();
     contents.add_changes(&update.changes, None, |(resource_type, name)| {
         let resource = before.get(resource_type, name);

@@ -128,6 +128,12 @@ impl ServerLink {
         lanes.into_iter().any(|lane| lane.is_held)
     }
 
+    /// Returns whether the server keeps its state on disk.
+    #[cfg(feature = "etcd")]
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.0.health.state().is_some()
+    }
+
     /// Reports the rollbacks that all servers of the source have decided.
     #[cfg(feature = "etcd")]
     pub(crate) fn report_rollbacks(&self, decisions: &[(Segment, Decision)]) {

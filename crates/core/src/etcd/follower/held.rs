@@ -1,5 +1,6 @@
-//! Served entries. A value becomes a resource only when it is handed out.
+//! Values of entries, and those that are served.
 
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,17 +18,35 @@ pub(super) enum Good {
     Matcher(Arc<NodeMatcher>),
 }
 
-impl Good {
-    /// Reads the value of an entry.
-    fn of(entry: &Entry, value: Bytes) -> Result<Self, String> {
+/// Value of an entry's key, decoded once.
+pub(super) struct Decoded {
+    /// Version that the digest counts.
+    pub(super) version: Version,
+    stored: Result<Stored, StoredError>,
+}
+
+impl Decoded {
+    /// Decodes a value. It shares the given bytes, which may be a part of a large response: keep only what [`good`](Self::good) returns.
+    pub(super) fn of(value: &Bytes) -> Self {
+        let stored = Stored::decode(value.clone());
+        let version = match &stored {
+            Ok(stored) => stored.digest_version(),
+            // No head vouches for a value without a valid version: the hash of all its bytes is the version of nothing else.
+            Err(_) => Version::of(value),
+        };
+        Self { version, stored }
+    }
+
+    /// Returns the content, or why the value cannot be used. Neither shares the bytes of the value.
+    pub(super) fn good(self, entry: &Entry) -> Result<Good, String> {
         let text = |error: StoredError| error.to_string();
-        let stored = Stored::decode(value).map_err(text)?;
+        let stored = self.stored.map_err(text)?;
         match entry {
-            Entry::Matcher(_) => Ok(Self::Matcher(Arc::new(stored.matcher().map_err(text)?))),
+            Entry::Matcher(_) => Ok(Good::Matcher(Arc::new(stored.matcher().map_err(text)?))),
             Entry::Resource(place) => {
                 let resource = stored.resource(place).map_err(text)?;
                 check_name(place, &resource)?;
-                Ok(Self::Resource(Arc::new(resource)))
+                Ok(Good::Resource(Arc::new(resource)))
             }
         }
     }
@@ -56,16 +75,18 @@ pub(super) struct Held {
 
 #[derive(Debug)]
 enum Content {
-    /// The resource was not made yet. The content before stays good until then.
-    Value(Box<(Bytes, Option<Good>)>),
+    /// Not handed out yet, and nothing was before.
+    New(Good),
+    /// Not handed out yet. The content before stays good until then.
+    Changed(Box<(Result<Good, String>, Option<Good>)>),
     Good(Good),
     /// The value cannot be used; the last good content is.
     Invalid(Option<Good>),
 }
 
-/// Result of [`Held::build`].
+/// Result of [`Held::hand_out`].
 #[derive(Debug)]
-pub(super) enum Built {
+pub(super) enum HandedOut {
     /// The content is as before.
     Unchanged,
     /// The content is another one.
@@ -79,41 +100,59 @@ pub(super) enum Built {
 }
 
 impl Held {
-    pub(super) fn new(version: Version, mark: u32, value: Bytes, before: Option<Good>) -> Self {
+    /// Makes it from the content of a value, or the reason why that cannot be used. `before` was handed out.
+    pub(super) fn new(
+        version: Version,
+        mark: u32,
+        content: Result<Good, String>,
+        before: Option<Good>,
+    ) -> Self {
+        let content = match (content, before) {
+            (Ok(good), None) => Content::New(good),
+            changed => Content::Changed(Box::new(changed)),
+        };
         Self {
             version,
             mark,
-            content: Content::Value(Box::new((value, before))),
+            content,
         }
     }
 
-    /// Sets the last good content of a value that was not built yet.
-    pub(super) fn set_before(&mut self, good: Good) {
-        if let Content::Value(unbuilt) = &mut self.content {
-            unbuilt.1 = Some(good);
-        }
-    }
-
-    /// Makes the resource or matcher. Returns its difference from the one that was handed out before.
-    pub(super) fn build(&mut self, entry: &Entry) -> Built {
-        let Content::Value(unbuilt) = &mut self.content else {
-            return Built::Unchanged;
+    /// Sets the last good content of a value that was not handed out yet.
+    pub(super) fn set_before(&mut self, before: Good) {
+        let content = mem::replace(&mut self.content, Content::Invalid(None));
+        self.content = match content {
+            Content::New(good) => Content::Changed(Box::new((Ok(good), Some(before)))),
+            Content::Changed(changed) => Content::Changed(Box::new((changed.0, Some(before)))),
+            handed_out => handed_out,
         };
-        let (value, before) = std::mem::take(&mut **unbuilt);
-        match (Good::of(entry, value), before) {
+    }
+
+    /// Hands the content out. Returns its difference from the one that was handed out before.
+    pub(super) fn hand_out(&mut self) -> HandedOut {
+        let content = mem::replace(&mut self.content, Content::Invalid(None));
+        let (content, before) = match content {
+            Content::New(good) => (Ok(good), None),
+            Content::Changed(changed) => *changed,
+            handed_out => {
+                self.content = handed_out;
+                return HandedOut::Unchanged;
+            }
+        };
+        match (content, before) {
             // Of two equal contents, the one that is already in memory is kept.
             (Ok(good), Some(before)) if good == before => {
                 self.content = Content::Good(before);
-                Built::Unchanged
+                HandedOut::Unchanged
             }
             (Ok(good), _) => {
                 self.content = Content::Good(good.clone());
-                Built::Changed(good)
+                HandedOut::Changed(good)
             }
             (Err(reason), before) => {
                 let is_served = before.is_some();
                 self.content = Content::Invalid(before);
-                Built::Invalid { reason, is_served }
+                HandedOut::Invalid { reason, is_served }
             }
         }
     }
@@ -121,16 +160,18 @@ impl Held {
     /// Returns the last good content that was handed out.
     pub(super) fn good(&self) -> Option<&Good> {
         match &self.content {
-            Content::Value(unbuilt) => unbuilt.1.as_ref(),
+            Content::New(_) => None,
+            Content::Changed(changed) => changed.1.as_ref(),
             Content::Good(good) => Some(good),
             Content::Invalid(good) => good.as_ref(),
         }
     }
 
-    /// Returns the last good content.
+    /// Returns the last good content that was handed out.
     pub(super) fn into_good(self) -> Option<Good> {
         match self.content {
-            Content::Value(unbuilt) => unbuilt.1,
+            Content::New(_) => None,
+            Content::Changed(changed) => changed.1,
             Content::Good(good) => Some(good),
             Content::Invalid(good) => good,
         }

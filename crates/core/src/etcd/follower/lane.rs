@@ -12,12 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use oxds_types::Version;
 
-use super::held::Held;
+use super::held::{Decoded, Good, Held};
 use crate::etcd::digest::Digest;
 use crate::etcd::entry::Entry;
 use crate::etcd::head::{Head, HeadError};
 use crate::etcd::names::{PublishId, Segment};
-use crate::etcd::stored::Stored;
 use crate::time::Instant;
 
 /// Served state and view of the store.
@@ -73,7 +72,8 @@ struct New {
     version: Version,
     /// Revision at which the key was created.
     created: i64,
-    value: Bytes,
+    /// The content, or why the value cannot be used.
+    content: Result<Good, String>,
 }
 
 /// Stage of a large publish that the head names.
@@ -147,24 +147,27 @@ impl Lane {
 
     /// Sets an entry to the value that its key got.
     pub(super) fn put(&mut self, entry: Entry, created: i64, revision: i64, value: &Bytes) {
-        // The value would keep the whole response in memory that it is a part of.
-        let value = Bytes::copy_from_slice(value);
-        let version = match Stored::decode(value.clone()) {
-            Ok(stored) => stored.digest_version(),
-            // No head vouches for a value without a valid version: the hash of all its bytes is the version of nothing else.
-            Err(_) => Version::of(&value),
-        };
+        let decoded = Decoded::of(value);
+        let version = decoded.version;
+        if self.view(&entry, Some(version)) {
+            return;
+        }
+        // A value becomes a resource once, and only if it is not the served one.
         let new = New {
             version,
             created,
-            value,
+            content: decoded.good(&entry),
         };
-        self.set(entry, revision, Some(new));
+        let new = Some(new);
+        self.changes.insert(entry, Change { revision, new });
     }
 
     /// Removes an entry whose key was deleted.
     pub(super) fn delete(&mut self, entry: Entry, revision: i64) {
-        self.set(entry, revision, None);
+        if !self.view(&entry, None) {
+            let new = None;
+            self.changes.insert(entry, Change { revision, new });
+        }
     }
 
     /// Applies an entry of the stage that was read at the revision of the head.
@@ -177,17 +180,17 @@ impl Lane {
         }
         // An empty value is a tombstone.
         match value.is_empty() {
-            true => self.set(entry, revision, None),
+            true => self.delete(entry, revision),
             false => self.put(entry, created, revision, value),
         }
     }
 
-    fn set(&mut self, entry: Entry, revision: i64, new: Option<New>) {
-        let version = new.as_ref().map(|new| new.version);
-        let before = self.version(&entry);
+    /// Counts the version of an entry in the view. Returns whether that is the served one, so that the entry has no change any more.
+    fn view(&mut self, entry: &Entry, version: Option<Version>) -> bool {
+        let before = self.version(entry);
         self.digest
-            .replace(&entry, before.as_ref(), version.as_ref());
-        let is_served = match (self.served.get_mut(&entry), version) {
+            .replace(entry, before.as_ref(), version.as_ref());
+        let is_served = match (self.served.get_mut(entry), version) {
             (None, None) => true,
             (Some(held), Some(version)) if held.version == version => {
                 held.mark = self.mark;
@@ -196,10 +199,9 @@ impl Lane {
             _ => false,
         };
         if is_served {
-            self.changes.remove(&entry);
-        } else {
-            self.changes.insert(entry, Change { revision, new });
+            self.changes.remove(entry);
         }
+        is_served
     }
 
     /// Returns the version of an entry in the view.
@@ -317,13 +319,26 @@ impl Lane {
 
     /// Makes the view the served state. Adds the entries that changed to `dirty`.
     pub(super) fn adopt(&mut self, dirty: &mut BTreeSet<Entry>) {
-        for (entry, change) in std::mem::take(&mut self.changes) {
-            let before = self.served.remove(&entry).and_then(Held::into_good);
-            if let Some(new) = change.new {
-                let held = Held::new(new.version, self.mark, new.value, before);
-                self.served.insert(entry.clone(), held);
+        let (mark, changes) = (self.mark, std::mem::take(&mut self.changes));
+        // A map that is collected in its order is made without comparisons: all entries change at the start.
+        match dirty.is_empty() {
+            true => *dirty = changes.keys().cloned().collect(),
+            false => dirty.extend(changes.keys().cloned()),
+        }
+        if self.served.is_empty() {
+            let held = |(entry, change): (_, Change)| {
+                let new = change.new?;
+                Some((entry, Held::new(new.version, mark, new.content, None)))
+            };
+            self.served = changes.into_iter().filter_map(held).collect();
+        } else {
+            for (entry, change) in changes {
+                let before = self.served.remove(&entry).and_then(Held::into_good);
+                if let Some(new) = change.new {
+                    let held = Held::new(new.version, mark, new.content, before);
+                    self.served.insert(entry, held);
+                }
             }
-            dirty.insert(entry);
         }
         self.serving.clone_from(&self.head);
         self.is_adopted = true;

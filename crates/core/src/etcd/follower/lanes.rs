@@ -18,6 +18,8 @@ use crate::etcd::rollback::{Decision, Reports};
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     lanes: BTreeMap<Segment, Lane>,
+    /// A complete read is under way.
+    is_reading: bool,
     /// All lanes were adopted once, so each has a served state.
     is_loaded: bool,
     /// State that was served before the process started, until the lanes are loaded.
@@ -75,9 +77,30 @@ impl Lanes {
         self.lanes.get(lane)
     }
 
+    /// Begins a complete read.
+    pub(super) fn begin_read(&mut self) {
+        self.is_reading = true;
+        self.lanes.values_mut().for_each(Lane::begin_read);
+    }
+
+    /// Ends a complete read at this revision.
+    pub(super) fn end_read(&mut self, revision: i64) {
+        self.is_reading = false;
+        for lane in self.lanes.values_mut() {
+            lane.end_read(revision);
+        }
+    }
+
     /// Returns a lane; a new one if it is not known.
     pub(super) fn lane(&mut self, lane: &Segment) -> &mut Lane {
-        self.lanes.entry(lane.clone()).or_default()
+        let is_reading = self.is_reading;
+        self.lanes.entry(lane.clone()).or_insert_with(|| {
+            let mut lane = Lane::default();
+            if is_reading {
+                lane.begin_read();
+            }
+            lane
+        })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Segment, &Lane)> {
@@ -266,6 +289,9 @@ impl Lanes {
     /// Makes the first update the difference from the state that an earlier process served.
     fn compare_with_saved(&mut self) {
         let mut saved = mem::take(&mut self.saved);
+        if saved.is_empty() {
+            return;
+        }
         for lane in self.lanes.values_mut() {
             for entry in &self.dirty {
                 if let Some(held) = lane.held(entry)

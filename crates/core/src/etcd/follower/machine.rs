@@ -55,6 +55,8 @@ pub struct Follower {
     stopped: Option<FormatError>,
     pub(super) findings: (Vec<FollowerFinding>, usize),
     pub(super) are_findings_new: bool,
+    /// Number of inputs and updates.
+    pub(super) changes: u64,
 }
 
 impl Follower {
@@ -103,6 +105,7 @@ impl Follower {
             stopped: None,
             findings: (Vec::new(), 0),
             are_findings_new: false,
+            changes: 0,
             config,
         }
     }
@@ -196,14 +199,16 @@ impl Follower {
         self.notices.pop_front()
     }
 
-    /// Returns the next event. Resources are made here, so the first update of a large configuration takes time.
+    /// Returns the next event. Pages of a complete read are taken here, and the first update has the whole configuration: both take time.
     pub fn poll_event(&mut self) -> Option<FollowerEvent> {
+        self.take_page();
         if let Some(notice) = self.poll_notice() {
             return Some(FollowerEvent::Notice(notice));
         }
         let cluster = self.view.cluster.unwrap_or(0);
         let revision = self.view.revision;
         if let Some(update) = self.updates.next(&mut self.view.lanes, cluster, revision) {
+            self.changes += 1;
             self.refresh_findings();
             return Some(FollowerEvent::Update(Box::new(update)));
         }
@@ -258,6 +263,7 @@ impl Follower {
 
     /// Ends the handling of an input.
     fn after(&mut self, now: Instant) {
+        self.changes += 1;
         self.view.track(now);
         let notices = mem::take(&mut self.view.notices);
         self.notices.extend(notices);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use oxds_types::etcd::KeyValue;
+
 use super::check::{Check, Checked};
 use super::effect::{ConnectionId, RequestId, StreamId};
 use crate::etcd::names::{PublishId, Segment};
@@ -22,6 +24,8 @@ pub(super) enum Phase {
         pages: Pages,
         request: RequestId,
         until: Instant,
+        /// Keys of the last page, which the view does not have yet.
+        page: Vec<KeyValue>,
     },
     /// A watch is open.
     Following(Box<Following>),

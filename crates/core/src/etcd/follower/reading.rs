@@ -1,5 +1,7 @@
 //! Reads of the whole prefix and of stages.
 
+use std::mem;
+
 use oxds_types::etcd::RangeResponse;
 
 use super::effect::{Failure, FailureKind, FollowerTransmit, RequestId};
@@ -30,12 +32,27 @@ impl Follower {
             pages,
             request,
             until,
+            page: Vec::new(),
         };
     }
 
-    /// Handles a page of a complete read.
+    /// Takes the last page of a complete read into the view.
+    pub(super) fn take_page(&mut self) {
+        let Phase::Reading { page, .. } = &mut self.phase else {
+            return;
+        };
+        for kv in mem::take(page) {
+            if let Err(error) = self.view.read(&kv) {
+                return self.stop(error);
+            }
+        }
+    }
+
+    /// Handles a page of a complete read. It is taken when events are polled, or with the next answer: after the next page was
+    /// requested, so that etcd and this machine work at the same time. At most two pages are in memory.
     pub(super) fn handle_page(&mut self, now: Instant, answer: Result<RangeResponse, Failure>) {
-        let page = match answer {
+        self.take_page();
+        let read = match answer {
             Ok(page) => page,
             // The revision of the first page was compacted meanwhile: pages of different revisions would lose changes.
             Err(failure) if failure.kind == FailureKind::Compacted => {
@@ -43,13 +60,14 @@ impl Follower {
             }
             Err(failure) => return self.fail(now, failure),
         };
-        let Phase::Reading { pages, .. } = &mut self.phase else {
+        let Phase::Reading { pages, page, .. } = &mut self.phase else {
             return;
         };
         let is_first = pages.position().is_none();
-        if let Err(reason) = pages.take(&page) {
+        if let Err(reason) = pages.take(&read) {
             return self.fail(now, Self::inconsistent(reason));
         }
+        *page = read.kvs;
         let is_last = pages.is_complete();
         let (position, next) = (pages.position(), pages.request());
         let Some((cluster, revision)) = position else {
@@ -65,13 +83,10 @@ impl Follower {
                 *request = id;
                 *until = now + self.config.timing.page;
             }
+            return;
         }
-        for kv in &page.kvs {
-            if let Err(error) = self.view.read(kv) {
-                return self.stop(error);
-            }
-        }
-        if is_last {
+        self.take_page();
+        if matches!(self.phase, Phase::Reading { .. }) {
             self.finish_read(now, cluster, revision);
         }
     }

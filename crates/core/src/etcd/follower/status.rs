@@ -61,6 +61,12 @@ impl Follower {
         }
     }
 
+    /// Returns a number that changes when [`status`](Self::status) or [`is_ready`](Self::is_ready) may have changed.
+    #[must_use]
+    pub fn status_version(&self) -> u64 {
+        self.changes
+    }
+
     /// Returns the statuses of all live replicas, this one included, as far as the store was read. They end with the leases of their
     /// keys; while no watch works they are as old as the last one.
     pub fn replicas(&self) -> impl Iterator<Item = (&Segment, &ReplicaStatus)> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::event::FollowerUpdate;
-use super::held::{Built, Good};
+use super::held::{Good, HandedOut};
 use super::lanes::Lanes;
 use crate::etcd::entry::Entry;
 use crate::etcd::names::Segment;
@@ -27,7 +27,7 @@ struct Changes {
 impl Updates {
     /// Returns the change of the served state since the last call; `None` if no lane was adopted since, and no decision changed.
     ///
-    /// A resource is made here and not when its value arrives, so one that is replaced before costs nothing (G-23).
+    /// A content that was replaced before is not in it (G-23).
     pub(super) fn next(
         &mut self,
         lanes: &mut Lanes,
@@ -50,16 +50,16 @@ impl Updates {
                 changes.remove(&entry);
                 continue;
             };
-            match held.build(&entry) {
+            match held.hand_out() {
                 // The former content was served instead of it.
-                Built::Unchanged if dirty.returned.contains(&entry) => {
+                HandedOut::Unchanged if dirty.returned.contains(&entry) => {
                     if let Some(good) = held.good().cloned() {
                         changes.put(&entry, good);
                     }
                 }
-                Built::Unchanged => {}
-                Built::Changed(good) => changes.put(&entry, good),
-                Built::Invalid { reason, is_served } => {
+                HandedOut::Unchanged => {}
+                HandedOut::Changed(good) => changes.put(&entry, good),
+                HandedOut::Invalid { reason, is_served } => {
                     let lane = lane.clone();
                     if !is_served {
                         changes.remove(&entry);

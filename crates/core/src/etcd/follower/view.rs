@@ -71,9 +71,7 @@ impl View {
         self.reports.clear();
         self.touched.clear();
         self.broken.clear();
-        for (_, lane) in self.lanes.iter_mut() {
-            lane.begin_read();
-        }
+        self.lanes.begin_read();
     }
 
     /// Takes a key of a complete read. The keys come in their order, so a head comes before the stage that it names.
@@ -98,9 +96,7 @@ impl View {
         self.delivered = revision;
         self.touched.clear();
         self.broken.clear();
-        for (_, lane) in self.lanes.iter_mut() {
-            lane.end_read(revision);
-        }
+        self.lanes.end_read(revision);
         self.settle();
     }
 

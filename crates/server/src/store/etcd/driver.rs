@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use oxds_core::etcd::follower::{Follower, FollowerEvent, FollowerUpdate};
+use oxds_core::etcd::follower::{Follower, FollowerEvent};
 use oxds_core::etcd::rollback::{Decision, Published as _};
 use oxds_core::etcd::shedding::Shedding;
 use oxds_core::etcd::{PublishId, Segment};
+use oxds_core::group::GroupUpdate;
 use oxds_core::rollout::RolloutPublish;
+use oxds_core::snapshot::ChangeSet;
 use prost::Message as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -53,6 +55,8 @@ pub(super) struct Driver {
     link: Option<ServerLink>,
     unusable: Option<oneshot::Sender<String>>,
     report: Report,
+    /// [`Follower::status_version`] that was reported last.
+    reported: Option<u64>,
     findings: Findings,
     /// Publish of each lane that the server got last.
     delivered: BTreeMap<Segment, PublishId>,
@@ -75,6 +79,10 @@ pub(super) struct Driver {
     decisions: (u64, Vec<(Segment, Decision)>),
     shedding: Shedding,
     unknown_fields: Option<UnknownFields>,
+    /// Updates that the server may not have applied yet. Then they are searched for unknown fields.
+    unsearched: Vec<(ChangeSet, Vec<GroupUpdate>)>,
+    /// Heads that the server has applied.
+    applied: watch::Receiver<Applied>,
     /// Cancelled when the server shuts down.
     closing: CancellationToken,
     /// Check of the space of etcd. It ends with the driver.
@@ -108,6 +116,7 @@ impl Driver {
         let report = Report::new(clock, options.replica.clone(), space.subscribe());
         let (mut status, mut rollbacks) = (JoinSet::new(), None);
         let mut spaces = JoinSet::new();
+        let applied_here = applied.clone();
         if let Some(link) = &link {
             let (prefix, replica) = (&options.prefix, &options.replica);
             let host = options.advertise.as_deref();
@@ -132,6 +141,7 @@ impl Driver {
             link,
             unusable,
             report,
+            reported: None,
             findings: Findings::default(),
             delivered: BTreeMap::new(),
             has_delivered: false,
@@ -145,6 +155,8 @@ impl Driver {
             decisions: (0, Vec::new()),
             shedding: Shedding::default(),
             unknown_fields,
+            unsearched: Vec::new(),
+            applied: applied_here,
             closing: closing.clone(),
             _space: spaces,
         }
@@ -173,6 +185,7 @@ impl Driver {
                 permit.send(delivery);
                 continue;
             }
+            self.report_connection();
             let updates = self.updates.clone();
             let link = self.link.clone().filter(|_| self.rollbacks.is_some());
             let nacked = async {
@@ -197,8 +210,23 @@ impl Driver {
                     // The server has dropped the store.
                     Err(_) => return,
                 },
+                Ok(()) = self.applied.changed(), if !self.unsearched.is_empty() => {
+                    self.search_fields();
+                }
                 () = sleep_until(timeout) => {}
             }
+        }
+    }
+
+    /// Reports the connection and the lanes, if that may be news. After the updates: what they catch up with is not behind.
+    fn report_connection(&mut self) {
+        let (Some(follower), Some(link)) = (&self.follower, &self.link) else {
+            return;
+        };
+        let version = follower.status_version();
+        if self.reported.replace(version) != Some(version) {
+            let (now, member) = (self.clock.now(), self.io.member());
+            link.report(self.report.connection(follower, now, &member));
         }
     }
 
@@ -219,12 +247,12 @@ impl Driver {
         // Before the transmits: the next connection may go to another member than the one that failed.
         while let Some(notice) = follower.poll_notice() {
             self.report.notice(notice, &self.io.member());
+            self.reported = None;
         }
         while let Some(transmit) = follower.poll_transmit(now) {
             self.io.perform(transmit);
         }
         if let Some(link) = &self.link {
-            link.report(self.report.connection(follower, now, &self.io.member()));
             if let Some(replicas) = self.report.replicas(follower) {
                 link.report_replicas(replicas);
             }
@@ -326,10 +354,14 @@ impl Driver {
                 }
                 FollowerEvent::Update(change) => {
                     Report::updated(&change, took);
-                    self.note_fields(&change);
+                    if self.unknown_fields.is_some() {
+                        let unsearched = (change.changes.clone(), change.groups.clone());
+                        self.unsearched.push(unsearched);
+                    }
                     let heads = Some(change.heads.clone());
                     let news = self.news(&change.heads);
-                    let mut update = update::of(*change, &self.findings, news);
+                    let keeps_state = self.link.as_ref().is_none_or(ServerLink::keeps_state);
+                    let mut update = update::of(*change, &self.findings, news, keeps_state);
                     update.took = took;
                     let is_first = !std::mem::replace(&mut self.has_delivered, true);
                     update.continues_last_good = is_first && self.continues_last_good;
@@ -363,15 +395,18 @@ impl Driver {
         news
     }
 
-    /// Lets the changed resources be searched for unknown fields.
-    fn note_fields(&self, change: &FollowerUpdate) {
+    /// Lets the changed resources be searched for unknown fields. No client waits for that.
+    fn search_fields(&mut self) {
         let (Some(follower), Some(unknown_fields)) = (&self.follower, &self.unknown_fields) else {
             return;
         };
-        unknown_fields.add(update::resources(change).map(|(place, resource)| {
-            let lane = follower.lane_of(&place);
-            (place, lane.zip(resource))
-        }));
+        for (changes, groups) in self.unsearched.drain(..) {
+            let resources = update::resources(&changes, &groups);
+            unknown_fields.add(resources.map(|(place, resource)| {
+                let lane = follower.lane_of(&place);
+                (place, lane.zip(resource))
+            }));
+        }
     }
 
     /// Polls the machine, for an update of many resources on a thread for blocking work.

@@ -1,15 +1,15 @@
 //! Search for fields that this build does not know (G-2): the resources are served as they were written, and each finding names its key.
 //!
 //! ```text
-//!  update ──▶ pending, by key ──▶ thread, at most half of a core ──▶ findings, log
+//!  update ──▶ applied ──▶ pending, by key ── 500 ms ──▶ thread, at most half of a core ──▶ findings, log
 //! ```
 //!
 //! The search reads each message by its descriptors, which takes longer than to serve it. So it follows the updates, and no client waits
-//! for it.
+//! for it. A resource that changes again within the pause is read once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use oxds_core::etcd::{Entry, Key, Place, Segment};
 use oxds_core::snapshot::Resource;
@@ -24,6 +24,8 @@ use crate::store::link::ServerLink;
 
 /// Resources that are read at a time.
 const BATCH: usize = 500;
+/// Pause before a search, so that no thread is woken for each of many updates.
+const PAUSE: Duration = Duration::from_millis(500);
 /// Findings that are listed. A newer API mostly has one new field in many resources.
 const MAX_FINDINGS: usize = 100;
 
@@ -82,6 +84,7 @@ async fn run(queue: Arc<Queue>, link: ServerLink) {
     let mut found = Found::new();
     loop {
         queue.has_new.notified().await;
+        tokio::time::sleep(PAUSE).await;
         loop {
             let changes = queue.take();
             if changes.is_empty() {

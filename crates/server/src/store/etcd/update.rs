@@ -6,8 +6,9 @@ use oxds_core::etcd::follower::{
     FindingKind, FollowerFinding, FollowerUpdate, SavedState, encode_heads,
 };
 use oxds_core::etcd::{Entry, FormatError, Head, Key, Place, Segment};
+use oxds_core::group::GroupUpdate;
 use oxds_core::rollout::RolloutPublish;
-use oxds_core::snapshot::Resource;
+use oxds_core::snapshot::{ChangeSet, Resource};
 use oxds_types::ResourceType;
 
 use crate::state::LastGood;
@@ -59,14 +60,15 @@ impl Findings {
 }
 
 /// Returns the places that change, with their resources; `None` for those that are removed.
-pub(super) fn resources(
-    change: &FollowerUpdate,
-) -> impl Iterator<Item = (Place, Option<Arc<Resource>>)> {
-    let of_groups = change.groups.iter().filter_map(|group| {
+pub(super) fn resources<'a>(
+    changes: &'a ChangeSet,
+    groups: &'a [GroupUpdate],
+) -> impl Iterator<Item = (Place, Option<Arc<Resource>>)> + 'a {
+    let of_groups = groups.iter().filter_map(|group| {
         let name = Segment::group(&group.name).ok()?;
         Some((Some(name), &group.changes))
     });
-    let scopes = std::iter::once((None, &change.changes)).chain(of_groups);
+    let scopes = std::iter::once((None, changes)).chain(of_groups);
     scopes.flat_map(|(group, changes)| {
         let place = move |resource_type: &ResourceType, name: &Arc<str>| Place {
             group: group.clone(),
@@ -95,14 +97,20 @@ pub(super) fn publish(lane: &Segment, head: &Head) -> RolloutPublish {
     }
 }
 
-/// Returns the update for a change of the served state, which is news of these publishes.
-pub(super) fn of(change: FollowerUpdate, findings: &Findings, news: Vec<RolloutPublish>) -> Update {
+/// Returns the update for a change of the served state, which is news of these publishes. It has the position in the store if the server
+/// keeps its state.
+pub(super) fn of(
+    change: FollowerUpdate,
+    findings: &Findings,
+    news: Vec<RolloutPublish>,
+    keeps_state: bool,
+) -> Update {
     let mut update = findings.update();
     update.origin = update.origin.publishes(news);
     if let Ok(revision) = u64::try_from(change.revision) {
         update.origin = update.origin.revision(revision);
     }
-    update.position = Some(encode_heads(&change.heads).into());
+    update.position = keeps_state.then(|| encode_heads(&change.heads).into());
     (update.changes, update.groups) = (change.changes, change.groups);
     update
 }

@@ -4,11 +4,11 @@ use super::cluster::Member;
 use super::world::World;
 use super::writer::{Writer, entry};
 
-fn numbered(count: usize) -> Vec<String> {
+pub(super) fn numbered(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("c{n:05}")).collect()
 }
 
-fn all(names: &[String], content: usize) -> Vec<(&str, Option<usize>)> {
+pub(super) fn all(names: &[String], content: usize) -> Vec<(&str, Option<usize>)> {
     names.iter().map(|name| (&**name, Some(content))).collect()
 }
 

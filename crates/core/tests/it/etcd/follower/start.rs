@@ -1,12 +1,14 @@
 //! Start: the first state, its format, and the saved state of an earlier process.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use oxds_core::etcd::follower::{FindingKind, Follower, Notice, ReadReason, SavedState};
 use oxds_core::etcd::{Entry, FormatError};
 use oxds_types::etcd::RangeRequest;
 
 use super::cluster::Member;
+use super::publish::{all, numbered};
 use super::world::{World, config};
 use super::writer::{Writer, entry, stored};
 
@@ -81,6 +83,54 @@ fn g4_newer_format_at_start_stops_the_replica() {
     assert_eq!(world.stopped, [FormatError::Newer { found: 2 }]);
     assert!(!world.follower.is_ready() && world.updates.is_empty());
     assert_eq!(world.follower.poll_timeout(), None);
+}
+
+#[test]
+fn g36_slow_first_read_is_no_divergence() {
+    // Given several pages, of which each takes 12 s.
+    let mut world = World::new();
+    for names in numbered(1_000).chunks(100) {
+        world.publish(&all(names, 1));
+    }
+    world.read_takes = Duration::from_secs(12);
+    // When a replica starts.
+    world.drive();
+    // Then it serves them, and never reports that the keys contradict the head: some were not read yet.
+    assert!(world.reads.len() >= 3, "{}", world.reads.len());
+    assert_eq!(world.updates[0].changes.upserts.len(), 1_000);
+    assert!(!world.was_diverged);
+}
+
+#[test]
+fn gb3_start_copies_each_value_once() {
+    // Given 200 resources of 10 KB.
+    let mut world = World::new();
+    for names in numbered(200).chunks(100) {
+        world.publish(&all(names, 10_000));
+    }
+    // When a replica starts.
+    world.drive();
+    // Then it allocates little more than the resources need.
+    assert_eq!(world.updates[0].changes.upserts.len(), 200);
+    let content = 200 * 10_000;
+    assert!(world.allocated > content, "{}", world.allocated);
+    assert!(world.allocated < content * 3 / 2, "{}", world.allocated);
+}
+
+#[test]
+fn gb3_next_page_is_requested_before_the_last_is_taken() {
+    // Given several pages, and a driver that takes the first one late.
+    let mut world = World::new();
+    world.publish(&all(&numbered(300), 1));
+    world.etcd.put("/oxds/default/format", "2");
+    world.is_busy = true;
+    world.drive();
+    // Then the next page was read before the first one turned out to be of a newer format, and no more.
+    assert_eq!(world.reads.len(), 2);
+    world.is_busy = false;
+    world.drive();
+    assert_eq!(world.stopped, [FormatError::Newer { found: 2 }]);
+    assert!(world.updates.is_empty());
 }
 
 #[test]

@@ -55,6 +55,12 @@ pub(super) struct World {
     pub(super) notices: Vec<Notice>,
     pub(super) findings: Vec<FollowerFinding>,
     pub(super) stopped: Vec<FormatError>,
+    /// Time that each read takes.
+    pub(super) read_takes: Duration,
+    /// A lane was reported as diverged.
+    pub(super) was_diverged: bool,
+    /// Bytes that the follower has allocated for inputs and events.
+    pub(super) allocated: u64,
     /// Reads of the follower.
     pub(super) reads: Vec<RangeRequest>,
     /// Times of attempts to connect, and the members.
@@ -102,6 +108,9 @@ impl World {
             notices: Vec::new(),
             findings: Vec::new(),
             stopped: Vec::new(),
+            read_takes: Duration::ZERO,
+            was_diverged: false,
+            allocated: 0,
             reads: Vec::new(),
             attempts: Vec::new(),
         };
@@ -201,10 +210,14 @@ impl World {
     }
 
     pub(super) fn poll_events(&mut self) {
-        while !self.is_busy
-            && let Some(event) = self.follower.poll_event()
-        {
-            self.event(event);
+        while !self.is_busy {
+            let mut event = None;
+            let cost = allocation_counter::measure(|| event = self.follower.poll_event());
+            self.allocated += cost.bytes_total;
+            match event {
+                Some(event) => self.event(event),
+                None => return,
+            }
         }
     }
 
@@ -355,16 +368,20 @@ impl World {
     }
 
     fn input(&mut self, input: Input) {
-        let now = self.now;
-        match input {
-            Input::Connected(connection) => self.follower.handle_connected(now, connection),
+        if matches!(input, Input::Range(..)) {
+            self.now += self.read_takes;
+        }
+        let (now, follower) = (self.now, &mut self.follower);
+        let cost = allocation_counter::measure(|| match input {
+            Input::Connected(connection) => follower.handle_connected(now, connection),
             Input::Failed(connection) => {
                 let failure = Failure::new(FailureKind::Unreachable, "refused");
-                self.follower.handle_failed(now, connection, failure);
+                follower.handle_failed(now, connection, failure);
             }
-            Input::Range(id, answer) => self.follower.handle_range(now, id, *answer),
-            Input::Watch(stream, response) => self.follower.handle_watch(now, stream, &response),
-        }
+            Input::Range(id, answer) => follower.handle_range(now, id, *answer),
+            Input::Watch(stream, response) => follower.handle_watch(now, stream, &response),
+        });
+        self.allocated += cost.bytes_total;
     }
 
     fn event(&mut self, event: FollowerEvent) {
@@ -376,7 +393,12 @@ impl World {
                 self.check_published(&update.heads);
                 self.updates.push(*update);
             }
-            FollowerEvent::Findings { findings, .. } => self.findings = findings,
+            FollowerEvent::Findings { findings, .. } => {
+                self.was_diverged |= findings
+                    .iter()
+                    .any(|finding| matches!(finding.kind, FindingKind::Diverged { .. }));
+                self.findings = findings;
+            }
             FollowerEvent::Notice(notice) => self.notices.push(notice),
             FollowerEvent::Stopped(error) => self.stopped.push(error),
         }
