@@ -47,10 +47,12 @@ pub(super) struct Etcd {
     _members: Vec<Part>,
     /// URLs of its members, as `--etcd` takes them.
     pub(super) urls: String,
-    client: EtcdClient,
+    pub(super) client: EtcdClient,
     session: Session,
     /// Number of the last change of a resource: no two are equal.
     generation: usize,
+    /// When the last publish was ready to be written, and when etcd had committed it.
+    pub(super) commit: (Instant, Instant),
     _folder: TempDir,
     /// The members' ports: nothing else gets them.
     _held: Vec<TcpSocket>,
@@ -112,6 +114,7 @@ impl Etcd {
             session: Session::new(endpoints, options),
             urls,
             generation: 0,
+            commit: (Instant::now(), Instant::now()),
             _folder: folder,
             _held: held,
         })
@@ -148,7 +151,14 @@ impl Etcd {
         let lane = Segment::lane("main").map_err(text)?;
         let options = PublishOptions::new(prefix, lane, writer::publish_id());
         let publisher = Publisher::new(options, wanted);
-        let outcome = writer::publish(&mut self.session, publisher, |_| true, |_| {}).await;
+        let mut begun = Instant::now();
+        // The last thing before the first write.
+        let judge = |_: &_| {
+            begun = Instant::now();
+            true
+        };
+        let outcome = writer::publish(&mut self.session, publisher, judge, |_| {}).await;
+        self.commit = (begun, Instant::now());
         match outcome.map_err(text)? {
             PublishOutcome::Published {
                 unfinished: None, ..
@@ -177,7 +187,10 @@ impl Etcd {
     pub(super) async fn change_plain(&mut self, prefix: &str) -> Result<(), String> {
         self.generation += 1;
         let put = plain(prefix, 0, self.generation);
-        self.client.put(put).await.map(drop).map_err(text)
+        let begun = Instant::now();
+        self.client.put(put).await.map_err(text)?;
+        self.commit = (begun, Instant::now());
+        Ok(())
     }
 
     /// Watches a prefix, and returns the time when each revision arrived.
@@ -185,30 +198,22 @@ impl Etcd {
         &self,
         prefix: &str,
     ) -> Result<mpsc::UnboundedReceiver<Instant>, String> {
-        let create = WatchCreateRequest {
-            key: prefix.as_bytes().to_vec().into(),
-            range_end: prefix_end(prefix.as_bytes()).into(),
-            fragment: true,
-            ..WatchCreateRequest::default()
-        };
-        let (mut stream, _) = self.client.watch(create).await.map_err(text)?;
-        let (sender, times) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            let mut reached = 0;
-            while let Ok(response) = stream.next().await {
-                // etcd sends several revisions in one response, and parts of one in several.
-                for kv in response.events.iter().filter_map(|event| event.kv.as_ref()) {
-                    if kv.mod_revision == reached {
-                        continue;
-                    }
-                    reached = kv.mod_revision;
-                    if sender.send(Instant::now()).is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-        Ok(times)
+        watch(&self.client, prefix).await
+    }
+
+    /// Does the same with a watch of each member: they apply what is committed at different times.
+    pub(super) async fn watch_all(
+        &self,
+        prefix: &str,
+    ) -> Result<Vec<mpsc::UnboundedReceiver<Instant>>, String> {
+        let endpoints: Endpoints = self.urls.parse().map_err(text)?;
+        let options = ClientOptions::new(&endpoints, None).map_err(text)?;
+        let mut all = Vec::new();
+        for member in endpoints.iter() {
+            let client = EtcdClient::connect(member, &options).await.map_err(text)?;
+            all.push(watch(&client, prefix).await?);
+        }
+        Ok(all)
     }
 
     /// Returns the revision of the store: the number of transactions that have written, of all writers. Leases have none.
@@ -292,6 +297,37 @@ impl Etcd {
     }
 }
 
+/// Watches a prefix over one connection. See [`Etcd::watch`].
+async fn watch(
+    client: &EtcdClient,
+    prefix: &str,
+) -> Result<mpsc::UnboundedReceiver<Instant>, String> {
+    let create = WatchCreateRequest {
+        key: prefix.as_bytes().to_vec().into(),
+        range_end: prefix_end(prefix.as_bytes()).into(),
+        fragment: true,
+        ..WatchCreateRequest::default()
+    };
+    let (mut stream, _) = client.watch(create).await.map_err(text)?;
+    let (sender, times) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut reached = 0;
+        while let Ok(response) = stream.next().await {
+            // etcd sends several revisions in one response, and parts of one in several.
+            for kv in response.events.iter().filter_map(|event| event.kv.as_ref()) {
+                if kv.mod_revision == reached {
+                    continue;
+                }
+                reached = kv.mod_revision;
+                if sender.send(Instant::now()).is_err() {
+                    return;
+                }
+            }
+        }
+    });
+    Ok(times)
+}
+
 /// Tries again until the cluster has a leader.
 async fn connect(endpoints: &Endpoints, options: &ClientOptions) -> Result<EtcdClient, String> {
     let first = endpoints.iter().next().ok_or("no member")?;
@@ -316,7 +352,8 @@ async fn connect(endpoints: &Endpoints, options: &ClientOptions) -> Result<EtcdC
     }
 }
 
-fn entry(index: usize, generation: usize) -> (Entry, Arc<Stored>) {
+/// Returns a cluster as it is published.
+pub(super) fn entry(index: usize, generation: usize) -> (Entry, Arc<Stored>) {
     let resource = Holding::Clusters.resource(index, generation);
     let place = Place {
         group: None,

@@ -130,8 +130,14 @@ impl Fleet {
 
     /// Waits until every client has this many more clusters, and returns the time of the last response. More of them are an error.
     pub(super) async fn until(&mut self, clusters: usize) -> Result<Instant, String> {
+        let times = self.arrivals(clusters).await?;
+        times.into_iter().max().ok_or("no replicas".to_owned())
+    }
+
+    /// Does the same, and returns the time of the last response of each replica.
+    pub(super) async fn arrivals(&mut self, clusters: usize) -> Result<Vec<Instant>, String> {
         let mut missing = vec![clusters; self.replicas.len()];
-        let mut last = Instant::now();
+        let mut last = vec![Instant::now(); missing.len()];
         while missing.iter().any(|&count| count > 0) {
             let arrived = tokio::time::timeout(LIMIT, self.arrivals.recv());
             let arrived = arrived
@@ -141,7 +147,7 @@ impl Fleet {
             missing[number] = missing[number]
                 .checked_sub(resources)
                 .ok_or_else(|| format!("replica {number} sent too many clusters"))?;
-            last = time;
+            last[number] = time;
         }
         Ok(last)
     }

@@ -21,7 +21,7 @@
 //! | GB-4: a replica is killed | [`death`] |
 //! | GB-6: 100 publishes per second | [`rate`] |
 //! | GB-7: writes of replicas to etcd | [`writes`] |
-//! | GB-9: CPU of a replica per publish, by the number of resources | [`cost`] |
+//! | GB-9: CPU of a replica per publish and per second, by the number of resources | [`cost`] |
 //! | GB-13: `oxds publish` of a folder with one change | [`folder`] |
 //! | GB-14: `oxds wait` for all clients | [`waiting`] |
 
@@ -31,6 +31,7 @@ mod etcd;
 mod fleet;
 mod folder;
 mod publish;
+mod quick;
 mod rate;
 mod start;
 mod waiting;

@@ -20,7 +20,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let (clusters, rounds) = if plan.smoke { (1_000, 1) } else { (100_000, 5) };
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
-    let (mut starts, mut reads) = (Vec::new(), Vec::new());
+    let (mut starts, mut reads, mut cpus) = (Vec::new(), Vec::new(), Vec::new());
     let mut replica = None;
     for _ in 0..rounds {
         reads.push(millis(etcd.read(PREFIX).await?));
@@ -29,15 +29,25 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         let started = Replica::oxds(&etcd, PREFIX, "r0")?;
         ready(&started).await?;
         starts.push(millis(start.elapsed()));
+        cpus.push(millis(started.part.cpu()?));
         replica = Some(started);
     }
     if plan.wants("GB-3") {
+        let (start, read) = (median(starts), median(reads));
         table.row(&Row {
             id: "GB-3",
             what: &format!("{clusters} resources, start to ready (ms)"),
-            ours: median(starts),
-            peer: ("read alone", median(reads)),
+            ours: start,
+            peer: ("read alone", read),
             target: Target::AtMost(2.0),
+        });
+        // The members of etcd have the same processor: the rest of the time is theirs.
+        table.row(&Row {
+            id: "GB-3",
+            what: "CPU of the replica until ready (ms)",
+            ours: median(cpus),
+            peer: ("wall time", start),
+            target: Target::None,
         });
     }
     let replica = replica.ok_or("no replica")?;
