@@ -1,13 +1,18 @@
-//! Pace of a replica's status key: which changes are written, and when (G-37, GB-7).
+//! Pace of a replica's status key: when the status is read, which changes are written, and when (G-37, GB-7).
 //!
 //! ```text
+//!            change ── 50 to 100 ms, and 500 ms after the last look ──▶ look
+//!
 //!            what is served, settled or held changes: 500 ms after the last write
 //!  written ──────────────────────────────────────────────────────────────────────▶ due ──▶ written
 //!     │      only the numbers of streams change: 2 s after the last write           ▲
 //!     └─────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A publish costs two writes: one when it is served, and one when all clients have answered it. The answers between them are not
+//! The status is not read at once: clients that answer a publish within the delay cost no write of their own, and a replica does not write to
+//! etcd at the moment at which it, and the other replicas, bring the publish to their clients (GB-1). The delay differs by replica.
+//!
+//! If clients take longer, a publish costs two writes: one when it is served, and one when all clients have answered it. The answers between them are not
 //! written one by one: until a publish is settled, the numbers of clients in sync and of NACKs do not count as a change.
 
 use std::time::Duration;
@@ -15,21 +20,53 @@ use std::time::Duration;
 use super::replica_status::ReplicaStatus;
 use crate::time::Instant;
 
+/// Least time from a change to the look at the status; the greatest is twice as long.
+const DELAY: Duration = Duration::from_millis(50);
+/// Least time between two looks, which cost as much as there are clients.
+const LOOK: Duration = Duration::from_millis(500);
 /// Least time between two writes.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Number of different delays.
+const SPREAD: u32 = 16;
 /// Least time between the last write and one that has only other numbers of streams.
 const COUNTS: Duration = Duration::from_secs(2);
 
-/// Status that was written last, and its time.
-#[derive(Debug, Default)]
+/// Status that was written last, and the times of the last write and the last look.
+#[derive(Debug)]
 pub struct StatusPace {
+    /// Time from a change to the look.
+    delay: Duration,
+    looked: Option<Instant>,
     written: Option<(ReplicaStatus, Instant)>,
 }
 
 impl StatusPace {
+    /// Makes a pace whose delay depends on a random number: replicas that serve a publish at the same time write one after the other.
+    #[must_use]
+    pub fn new(random: u64) -> Self {
+        let spread = u32::try_from(random % u64::from(SPREAD)).unwrap_or_default();
+        Self {
+            delay: DELAY + DELAY * spread / SPREAD,
+            looked: None,
+            written: None,
+        }
+    }
+
     /// Forgets what was written: the key may be gone.
     pub fn forget(&mut self) {
         self.written = None;
+    }
+
+    /// Notes that the status is read.
+    pub fn note_look(&mut self, now: Instant) {
+        self.looked = Some(now);
+    }
+
+    /// Returns when to read the status because of a change that was noticed now.
+    #[must_use]
+    pub fn look_at(&self, now: Instant) -> Instant {
+        let rested = self.looked.map(|looked| looked + LOOK);
+        (now + self.delay).max(rested.unwrap_or(now))
     }
 
     /// Notes that a status was written.
@@ -84,10 +121,58 @@ mod tests {
         }
     }
 
+    /// given 300 clients that answer each publish within 40 ms, and a publish per second / when a replica looks as it must / then each publish
+    /// costs one write and one look, whatever the delay of the replica; a look at once would cost two writes.
+    #[test]
+    fn g37_publish_that_is_answered_soon_costs_one_write() {
+        for random in 0..32 {
+            let mut pace = StatusPace::new(random);
+            pace.note_look(at(0));
+            pace.note_written(at(0), status(0, 0, (300, 300, 0)));
+            let (mut writes, mut looks) = (0, 0);
+            for publish in 1..=20 {
+                let served = publish * 1000;
+                let settled_at = |now| {
+                    if now >= at(served + 40) {
+                        publish
+                    } else {
+                        publish - 1
+                    }
+                };
+                let (mut now, mut changes) = (at(served), vec![at(served + 40), at(served)]);
+                while let Some(change) = changes.pop() {
+                    now = pace.look_at(now.max(change));
+                    // What changed before the look is seen by it.
+                    changes.retain(|later| *later > now);
+                    pace.note_look(now);
+                    looks += 1;
+                    let seen = status(publish, settled_at(now), (300, 300, 0));
+                    if let Some(due) = pace.due(&seen) {
+                        pace.note_written(now.max(due), seen);
+                        writes += 1;
+                    }
+                }
+            }
+            assert_eq!((writes, looks), (20, 20), "{random}");
+        }
+    }
+
+    /// given a change soon after a look / then the next look is 500 ms after that one, so that GB-14 holds.
+    #[test]
+    fn g37_looks_have_a_pause() {
+        let mut pace = StatusPace::new(7);
+        let delay = pace.look_at(at(1000)) - at(1000);
+        assert!((DELAY..=2 * DELAY).contains(&delay), "{delay:?}");
+        pace.note_look(at(2000));
+        assert_eq!(pace.look_at(at(2010)), at(2500));
+        assert_eq!(pace.look_at(at(3000)), at(3000) + delay);
+        assert_ne!(StatusPace::new(8).look_at(at(1000)), at(1000) + delay);
+    }
+
     /// given 300 clients that answer a publish one after the other / then the key is written twice, whatever the time between answers.
     #[test]
     fn g37_publish_costs_two_writes() {
-        let mut pace = StatusPace::default();
+        let mut pace = StatusPace::new(0);
         assert_eq!(pace.due(&status(1, 1, (300, 300, 0))), Some(Instant::EPOCH));
         pace.note_written(at(0), status(1, 1, (300, 300, 0)));
         let (mut writes, mut now) = (Vec::new(), 10_000);
@@ -108,7 +193,7 @@ mod tests {
     /// given a status that was written / then other numbers of streams are written after 2 s, and what is served or held after 500 ms.
     #[test]
     fn g37_changes_of_streams_wait_for_two_seconds() {
-        let mut pace = StatusPace::default();
+        let mut pace = StatusPace::new(0);
         pace.note_written(at(1000), status(1, 1, (5, 5, 0)));
         assert_eq!(pace.due(&status(1, 1, (5, 5, 0))), None);
         assert_eq!(pace.due(&status(1, 1, (6, 5, 0))), Some(at(3000)));

@@ -26,6 +26,7 @@ use tracing::debug;
 
 use super::client::{EtcdClient, EtcdError, LeaseKeeper, Reason};
 use super::clock::Clock;
+use super::options::random;
 use crate::store::finding::Finding;
 use crate::store::link::{ClientCounts, ServerLink};
 
@@ -33,8 +34,6 @@ use crate::store::link::{ClientCounts, ServerLink};
 const LEASE: i64 = 10;
 /// Interval of renewals: two may be lost.
 const RENEW: Duration = Duration::from_secs(3);
-/// Least time between two looks at the clients.
-const LOOK: Duration = Duration::from_millis(500);
 /// Time after an error.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -87,7 +86,7 @@ impl StatusKey {
             client,
             lease: watch::Sender::new(None),
             clock: Clock::start(),
-            pace: StatusPace::default(),
+            pace: StatusPace::new(random()),
             settled: SettledLanes::default(),
         }
     }
@@ -152,6 +151,7 @@ impl StatusKey {
         loop {
             // Before the status is read: a change in the meantime must count.
             let changes = self.link.changes();
+            self.pace.note_look(self.clock.now());
             let status = self.current().await;
             let mut due = self.pace.due(&status);
             if due.is_some_and(|due| due <= self.clock.now()) {
@@ -167,13 +167,14 @@ impl StatusKey {
                 due = None;
             }
             let (link, applied) = (&self.link, &mut self.applied);
+            let (pace, clock) = (&self.pace, self.clock);
             let next = async {
-                sleep(LOOK).await;
                 tokio::select! {
                     () = link.changed_after(changes) => {}
                     // Only the shutdown closes it, which ends this task.
                     Ok(()) = applied.changed() => {}
                 }
+                sleep_until(clock.deadline(Some(pace.look_at(clock.now())))).await;
             };
             tokio::select! {
                 () = next => {}
