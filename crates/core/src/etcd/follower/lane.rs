@@ -28,6 +28,8 @@ pub(super) struct Lane {
     pub(super) serving: Option<Head>,
     /// `served` is the state of `serving`.
     is_adopted: bool,
+    /// All of `served` is new since the last update.
+    is_new: bool,
 
     // View of the store: begins again with each complete read.
     changes: BTreeMap<Entry, Change>,
@@ -317,15 +319,17 @@ impl Lane {
         }
     }
 
-    /// Makes the view the served state. Adds the entries that changed to `dirty`.
-    pub(super) fn adopt(&mut self, dirty: &mut BTreeSet<Entry>) {
+    /// Makes the view the served state. Adds the entries that changed to `dirty`, unless all are new and the lane is the only one:
+    /// [`take_new`](Self::take_new) has them then.
+    pub(super) fn adopt(&mut self, dirty: &mut BTreeSet<Entry>, is_alone: bool) {
         let (mark, changes) = (self.mark, std::mem::take(&mut self.changes));
-        // A map that is collected in its order is made without comparisons: all entries change at the start.
-        match dirty.is_empty() {
-            true => *dirty = changes.keys().cloned().collect(),
-            false => dirty.extend(changes.keys().cloned()),
+        let is_new = is_alone && self.served.is_empty();
+        self.is_new |= is_new;
+        if !is_new {
+            dirty.extend(changes.keys().cloned());
         }
         if self.served.is_empty() {
+            // A map that is collected in its order is made without a search for each entry.
             let held = |(entry, change): (_, Change)| {
                 let new = change.new?;
                 Some((entry, Held::new(new.version, mark, new.content, None)))
@@ -343,6 +347,13 @@ impl Lane {
         self.serving.clone_from(&self.head);
         self.is_adopted = true;
         self.stage = Stage::None;
+    }
+
+    /// Returns all entries if they are new since the last call, and none otherwise.
+    pub(super) fn take_new(&mut self) -> impl Iterator<Item = (&Entry, &mut Held)> {
+        let is_new = std::mem::take(&mut self.is_new);
+        let count = if is_new { self.served.len() } else { 0 };
+        self.served.iter_mut().take(count)
     }
 
     /// Returns the served value of an entry.

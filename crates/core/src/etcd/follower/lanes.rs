@@ -128,6 +128,17 @@ impl Lanes {
         })
     }
 
+    /// Calls `see` for the entries of a lane that is new as a whole. Those that are rolled back are dirty instead.
+    pub(super) fn take_new(&mut self, mut see: impl FnMut(&Segment, &Entry, &mut Held)) {
+        for (name, lane) in &mut self.lanes {
+            for (entry, held) in lane.take_new() {
+                if !self.rolled_back.contains_key(entry) {
+                    see(name, entry, held);
+                }
+            }
+        }
+    }
+
     /// Returns what is served in place of an entry that is rolled back; the inner `None` is nothing.
     pub(super) fn rolled_back(&self, entry: &Entry) -> Option<&Option<Good>> {
         self.rolled_back.get(entry)
@@ -221,10 +232,11 @@ impl Lanes {
     }
 
     fn adopt(&mut self, name: &Segment) -> Option<Adopted> {
+        let is_alone = self.lanes.len() == 1 && self.saved.is_empty();
         let lane = self.lanes.get_mut(name)?;
         let from = lane.serving.clone();
         lane.obstacle = None;
-        lane.adopt(&mut self.dirty);
+        lane.adopt(&mut self.dirty, is_alone);
         self.publishes += 1;
         Some(Adopted {
             lane: name.clone(),

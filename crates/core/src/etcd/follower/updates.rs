@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::event::FollowerUpdate;
-use super::held::{Good, HandedOut};
+use super::held::{Good, HandedOut, Held};
 use super::lanes::Lanes;
 use crate::etcd::entry::Entry;
 use crate::etcd::names::Segment;
@@ -50,24 +50,11 @@ impl Updates {
                 changes.remove(&entry);
                 continue;
             };
-            match held.hand_out() {
-                // The former content was served instead of it.
-                HandedOut::Unchanged if dirty.returned.contains(&entry) => {
-                    if let Some(good) = held.good().cloned() {
-                        changes.put(&entry, good);
-                    }
-                }
-                HandedOut::Unchanged => {}
-                HandedOut::Changed(good) => changes.put(&entry, good),
-                HandedOut::Invalid { reason, is_served } => {
-                    let lane = lane.clone();
-                    if !is_served {
-                        changes.remove(&entry);
-                    }
-                    self.invalid.insert(entry, (lane, reason));
-                }
-            }
+            let is_returned = dirty.returned.contains(&entry);
+            self.add(&mut changes, lane, &entry, held, is_returned);
         }
+        // After the dirty ones, which may be among them: their contents are handed out once.
+        lanes.take_new(|lane, entry, held| self.add(&mut changes, lane, entry, held, false));
         for (_, lane) in lanes.iter_mut() {
             lane.delivered = lane.serving.as_ref().map_or(0, |head| head.seq);
         }
@@ -81,6 +68,32 @@ impl Updates {
             cluster,
             revision,
         })
+    }
+
+    /// Adds the content of an entry, if it is not the one that was handed out before. `is_returned`: another one was served instead.
+    fn add(
+        &mut self,
+        changes: &mut Changes,
+        lane: &Segment,
+        entry: &Entry,
+        held: &mut Held,
+        is_returned: bool,
+    ) {
+        match held.hand_out() {
+            HandedOut::Unchanged if is_returned => {
+                if let Some(good) = held.good().cloned() {
+                    changes.put(entry, good);
+                }
+            }
+            HandedOut::Unchanged => {}
+            HandedOut::Changed(good) => changes.put(entry, good),
+            HandedOut::Invalid { reason, is_served } => {
+                if !is_served {
+                    changes.remove(entry);
+                }
+                self.invalid.insert(entry.clone(), (lane.clone(), reason));
+            }
+        }
     }
 
     /// Returns the entries whose values cannot be used, with lane and reason.

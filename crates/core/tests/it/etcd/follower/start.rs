@@ -102,6 +102,25 @@ fn g36_slow_first_read_is_no_divergence() {
 }
 
 #[test]
+fn g16_invalid_value_before_the_first_update_is_reported() {
+    // Given a replica that has read everything, and whose driver has not polled the first update.
+    let mut world = World::new();
+    world.publish(&[("a", Some(1))]);
+    world.is_busy = true;
+    world.drive();
+    // When a value that cannot be used is published.
+    super::values::publish_invalid(&mut world, "b");
+    world.drive();
+    world.is_busy = false;
+    world.drive();
+    // Then the first update has the rest, and the value is reported.
+    assert_eq!(world.updates.len(), 1);
+    assert_eq!(world.updates[0].changes.upserts.len(), 1);
+    let is_invalid = |kind: &FindingKind| matches!(kind, FindingKind::Invalid(_));
+    assert!(world.has_finding(is_invalid), "{:?}", world.findings);
+}
+
+#[test]
 fn gb3_start_copies_each_value_once() {
     // Given 200 resources of 10 KB.
     let mut world = World::new();
