@@ -321,7 +321,8 @@ async fn s77_rapid_resets_leave_no_state() {
     let server = start(|_| {}).await;
     let mut bystander = Bystander::of(&server).await;
     let mut client = Rude::connect(server.grpc, WINDOW).await.unwrap();
-    for _ in 0..20_000 {
+    // Client and server share a thread, so the bystander waits for a part of this work: seconds on a busy machine.
+    for _ in 0..5_000 {
         match client.call(SOTW).await {
             Ok(call) => call.reset(),
             Err(_) => break,
