@@ -1,10 +1,9 @@
 //! Text output for people.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
-use miette::{
-    Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode,
-};
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::findings::{Report, place, sentence, severity_word};
 use super::plain::{plain, plain_source};
@@ -71,24 +70,15 @@ fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<
     let path = &*plain(&location.path);
     let span = first_line_of(location.span?, text);
     let (start, end) = (offset(text, span.0), offset(text, span.1));
-    let theme = match style.terminal {
-        true => GraphicalTheme::unicode(),
-        false => GraphicalTheme::none(),
+    let renderer = match style.terminal {
+        true => Renderer::styled().decor_style(DecorStyle::Unicode),
+        false => Renderer::plain(),
     };
-    let snippet = Snippet {
-        source: NamedSource::new(path, text.to_owned()),
-        label: LabeledSpan::new(Some(word.to_owned()), start, end.saturating_sub(start)),
-    };
-    let mut drawn = String::new();
-    let handler = GraphicalReportHandler::new_themed(theme).with_context_lines(1);
-    handler.render_report(&mut drawn, &snippet).ok()?;
-    // The handler prints a heading, which duplicates our first line.
-    let lines = drawn.lines().skip_while(|line| !line.contains(path));
-    Some(
-        lines
-            .filter(|line| !line.trim().is_empty())
-            .fold(String::new(), |all, line| all + line + "\n"),
-    )
+    let annotation = AnnotationKind::Primary.span(start..end).label(word);
+    let snippet = Snippet::source(text).path(path).annotation(annotation);
+    // A group with a title would repeat our first line.
+    let group = Group::with_level(Level::ERROR).element(snippet);
+    Some(renderer.render(&[group]) + "\n")
 }
 
 /// Restricts a declaration of several lines to its first line.
@@ -111,29 +101,4 @@ fn offset(text: &str, (line, column): (u32, u32)) -> usize {
     let rest = text.get(before..).unwrap_or_default();
     let character = rest.char_indices().nth(column.saturating_sub(1) as usize);
     before + character.map_or(rest.len(), |(index, _)| index)
-}
-
-/// Labelled stretch of a text, for the `miette` handler.
-#[derive(Debug)]
-struct Snippet {
-    source: NamedSource<String>,
-    label: LabeledSpan,
-}
-
-impl fmt::Display for Snippet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("snippet")
-    }
-}
-
-impl std::error::Error for Snippet {}
-
-impl Diagnostic for Snippet {
-    fn source_code(&self) -> Option<&dyn SourceCode> {
-        Some(&self.source)
-    }
-
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        Some(Box::new(std::iter::once(self.label.clone())))
-    }
 }
