@@ -19,7 +19,16 @@ pub(crate) struct Gate {
     state: Arc<Mutex<State>>,
     /// Grows when all connections must end.
     cut: watch::Sender<u64>,
+    silence: watch::Sender<Silence>,
     task: JoinHandle<()>,
+}
+
+/// Directions in which nothing arrives. Bytes on their way wait, and arrive when the silence ends: a network that loses packets
+/// repeats them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Silence {
+    pub(crate) of_requests: bool,
+    pub(crate) of_answers: bool,
 }
 
 #[derive(Debug)]
@@ -46,17 +55,19 @@ impl Gate {
             delay: Duration::ZERO,
         }));
         let cut = watch::Sender::new(0);
-        let (shared, ends) = (Arc::clone(&state), cut.subscribe());
+        let silence = watch::Sender::new(Silence::default());
+        let (shared, ends, silences) = (Arc::clone(&state), cut.subscribe(), silence.subscribe());
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let target = lock(&shared).target;
                 if let Some(target) = target {
                     let (shared, mut ends) = (Arc::clone(&shared), ends.clone());
+                    let silences = silences.clone();
                     ends.mark_unchanged();
                     connections.spawn(async move {
                         tokio::select! {
-                            ended = relay(client, target, &shared) => drop(ended),
+                            ended = relay(client, target, &shared, silences) => drop(ended),
                             _ = ends.changed() => {}
                         }
                     });
@@ -67,6 +78,7 @@ impl Gate {
             address,
             state,
             cut,
+            silence,
             task,
         })
     }
@@ -91,6 +103,11 @@ impl Gate {
     /// Ends all connections; new ones are accepted.
     pub(crate) fn cut_all(&self) {
         self.cut.send_modify(|count| *count += 1);
+    }
+
+    /// Lets nothing arrive in these directions, on present and new connections.
+    pub(crate) fn silence(&self, silence: Silence) {
+        self.silence.send_replace(silence);
     }
 
     /// Makes the network slow: each part of an answer takes this time.
@@ -124,7 +141,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn relay(client: TcpStream, target: SocketAddr, state: &Mutex<State>) -> Fallible {
+async fn relay(
+    client: TcpStream,
+    target: SocketAddr,
+    state: &Mutex<State>,
+    mut silences: watch::Receiver<Silence>,
+) -> Fallible {
     let server = TcpStream::connect(target).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -132,6 +154,7 @@ async fn relay(client: TcpStream, target: SocketAddr, state: &Mutex<State>) -> F
     let (mut from_server, mut to_server) = server.into_split();
     let loses = watch::Sender::new(false);
     let lost = loses.subscribe();
+    let mut silences_of_answers = silences.clone();
     let requests = async {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -151,6 +174,7 @@ async fn relay(client: TcpStream, target: SocketAddr, state: &Mutex<State>) -> F
                     state.is_losing = true;
                 }
             }
+            silences.wait_for(|silence| !silence.of_requests).await?;
             to_server.write_all(bytes).await?;
         }
     };
@@ -165,6 +189,8 @@ async fn relay(client: TcpStream, target: SocketAddr, state: &Mutex<State>) -> F
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
+            let is_heard = |silence: &Silence| !silence.of_answers;
+            silences_of_answers.wait_for(is_heard).await?;
             if !*lost.borrow() {
                 to_client.write_all(&buffer[..n]).await?;
             }

@@ -32,15 +32,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use peers::Peers;
 use scenarios::Scenario;
 use tokio::task::{JoinSet, LocalSet};
 pub(crate) use {context::Context, fallible::Fallible};
 
-/// Longer than the sum of the deadlines a passing scenario can meet; a hang ends here.
-const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
 /// Scenarios at once: most of one is waiting.
 const AT_ONCE: usize = 4;
 /// Number of log lines that a failure shows.
@@ -128,7 +126,7 @@ async fn one(scenario: &Scenario, peers: &Arc<Peers>) -> Fallible<bool> {
     let dir = tempfile::Builder::new().prefix("oxds-interop-").tempdir()?;
     let context = Context::new(Arc::clone(peers), dir.path().to_owned());
     let started = Instant::now();
-    let ended = tokio::time::timeout(SCENARIO_LIMIT, (scenario.run)(context)).await;
+    let ended = tokio::time::timeout(scenario.limit, (scenario.run)(context)).await;
     let seconds = started.elapsed().as_secs_f32();
     let error = match ended {
         Ok(Ok(())) => {
@@ -136,7 +134,7 @@ async fn one(scenario: &Scenario, peers: &Arc<Peers>) -> Fallible<bool> {
             return Ok(true);
         }
         Ok(Err(error)) => error.to_string(),
-        Err(_) => format!("hung for {SCENARIO_LIMIT:?}"),
+        Err(_) => format!("hung for {:?}", scenario.limit),
     };
     println!("FAIL {:<52} {seconds:5.1}s\n     {error}", scenario.name);
     let kept = dir.keep();

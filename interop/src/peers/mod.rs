@@ -2,6 +2,7 @@
 
 pub(crate) mod admin;
 pub(crate) mod channel;
+pub(crate) mod clock;
 pub(crate) mod control_plane;
 pub(crate) mod csds;
 pub(crate) mod envoy;
@@ -56,6 +57,8 @@ pub(crate) struct Peers {
     pub(crate) suite_servers: [PathBuf; 2],
     /// An `XdsServer`.
     pub(crate) echo_server: PathBuf,
+    /// Library that makes a process's wall clock step.
+    pub(crate) clock: PathBuf,
     pub(crate) etcd: EtcdPrograms,
     /// Folder of the released protos.
     pub(crate) etcd_protos: PathBuf,
@@ -133,6 +136,7 @@ impl Peers {
             suite_clients: suite("client"),
             suite_servers: suite("server"),
             echo_server: runner.with_file_name("xds-echo-server"),
+            clock: installed.join("bin/clock.so"),
             etcd: EtcdPrograms::of(&installed),
             etcd_protos: installed.join("etcd-protos"),
         };
@@ -162,6 +166,7 @@ impl Peers {
             &peers.go_v2_clients[1],
             &peers.buf,
             &peers.echo_server,
+            &peers.clock,
             &peers.etcd_protos,
         ]
         .into_iter()

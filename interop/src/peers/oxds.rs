@@ -13,7 +13,8 @@ use tokio::process::Command;
 use crate::backend::METHOD;
 use crate::calls::Counts;
 use crate::config::{Folder, LISTENER};
-use crate::process::{Process, output};
+use crate::peers::clock::Clock;
+use crate::process::{Process, Signal, output};
 use crate::wait::until;
 use crate::wire::Protocol;
 use crate::{Context, Fallible, http};
@@ -105,21 +106,30 @@ impl Oxds {
         })
     }
 
-    /// Runs `oxds serve` with these arguments on given addresses, with a log of this name.
+    /// Runs `oxds serve` with these arguments on given addresses, with a log of this name; by a clock, if there is one.
     pub(crate) async fn serve_as(
         cx: &Context,
         name: &str,
         arguments: &[OsString],
         addresses: (SocketAddr, SocketAddr),
+        clock: Option<&Clock>,
     ) -> Fallible<Self> {
         let mut command = Command::new(&cx.peers.oxds);
         command.arg("serve").args(arguments);
+        if let Some(clock) = clock {
+            clock.rule(&mut command);
+        }
         Self::spawn(cx, name, command, addresses).await
     }
 
     /// Waits for a line of its log with all these texts.
     pub(crate) async fn logs(&self, texts: &[&str], limit: Duration) -> Fallible {
         self.process.logs(texts, limit).await
+    }
+
+    /// Stops the process, or lets it go on.
+    pub(crate) async fn signal(&self, signal: Signal) -> Fallible {
+        self.process.signal(signal).await
     }
 
     /// Sends SIGKILL, as a crash of a control plane.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
+use super::clock::Clock;
 use super::oxds::Oxds;
 use crate::wait::until;
 use crate::{Context, Fallible, http};
@@ -26,6 +27,7 @@ pub(crate) struct Replica {
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
     oxds: Option<Oxds>,
+    clock: Option<Clock>,
 }
 
 impl Replica {
@@ -47,7 +49,27 @@ impl Replica {
         id: &str,
         options: &[OsString],
     ) -> Fallible<Self> {
-        let mut replica = Self {
+        let mut replica = Self::new(cx, urls, id, options)?;
+        replica.restart().await?;
+        Ok(replica)
+    }
+
+    /// Starts a replica with a state on disk, and by a clock of its own.
+    pub(crate) async fn by_clock(
+        cx: &Context,
+        urls: &str,
+        id: &str,
+        clock: Clock,
+    ) -> Fallible<Self> {
+        let state = cx.dir.join(format!("{id}.state"));
+        let mut replica = Self::new(cx, urls, id, &["--state".into(), state.into()])?;
+        replica.clock = Some(clock);
+        replica.restart().await?;
+        Ok(replica)
+    }
+
+    fn new(cx: &Context, urls: &str, id: &str, options: &[OsString]) -> Fallible<Self> {
+        Ok(Self {
             cx: cx.clone(),
             urls: urls.to_owned(),
             id: id.to_owned(),
@@ -55,9 +77,20 @@ impl Replica {
             grpc: cx.address()?,
             http: cx.address()?,
             oxds: None,
-        };
-        replica.restart().await?;
-        Ok(replica)
+            clock: None,
+        })
+    }
+
+    /// Deletes the state on disk. The replica does not run.
+    pub(crate) fn forget(&self) -> Fallible {
+        let state = self.cx.dir.join(format!("{}.state", self.id));
+        Ok(std::fs::remove_dir_all(state)?)
+    }
+
+    /// The clock of its own.
+    pub(crate) fn clock(&self) -> Fallible<&Clock> {
+        let clock = self.clock.as_ref();
+        clock.ok_or_else(|| format!("{} has no clock of its own", self.id).into())
     }
 
     /// Starts it (again) on its addresses.
@@ -67,7 +100,9 @@ impl Replica {
             .to_vec();
         arguments.extend(self.options.iter().cloned());
         let (name, addresses) = (&self.id, (self.grpc, self.http));
-        self.oxds = Some(Oxds::serve_as(&self.cx, name, &arguments, addresses).await?);
+        let clock = self.clock.as_ref();
+        let oxds = Oxds::serve_as(&self.cx, name, &arguments, addresses, clock);
+        self.oxds = Some(oxds.await?);
         Ok(())
     }
 

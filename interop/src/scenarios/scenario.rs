@@ -9,6 +9,8 @@ use crate::{Context, Fallible};
 
 /// Deadline of everything that must happen: many times its usual duration, for a busy machine.
 pub(super) const SOON: Duration = Duration::from_secs(20);
+/// Longer than the sum of the deadlines that a passing scenario can meet; a hang ends here.
+const LIMIT: Duration = Duration::from_secs(180);
 /// Number of calls in a row that must agree before traffic counts as moved.
 pub(super) const SETTLED: usize = 60;
 
@@ -24,6 +26,8 @@ pub(super) async fn only_at(calls: &Calls, what: &str, backends: &[&str]) -> Fal
 pub(crate) struct Scenario {
     pub(crate) name: String,
     pub(crate) run: Box<dyn Fn(Context) -> Ending>,
+    /// Time after which it hangs.
+    pub(crate) limit: Duration,
 }
 
 /// Future of a scenario's result. It stays on the runner's own thread, so it need not be `Send`.
@@ -37,7 +41,13 @@ impl Scenario {
         Self {
             name,
             run: Box::new(move |context| Box::pin(run(context))),
+            limit: LIMIT,
         }
+    }
+
+    /// Gives it another limit.
+    pub(super) fn with_limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
     }
 }
 

@@ -6,6 +6,7 @@ mod calls;
 mod cluster;
 mod foreign_keys;
 mod full;
+mod history;
 mod joined;
 mod killed;
 mod messages;
@@ -43,6 +44,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         all.extend(access::scenarios(release));
         all.extend(rollback::scenarios(release));
         all.extend(joined::scenarios(release));
+        all.extend(history::scenarios(release));
     }
     all
 }

@@ -1,13 +1,8 @@
-//! A client that subscribes to all clusters by itself, so that a scenario sees exactly what a client receives.
-//!
-//! It ACKs each response, and after the end of a stream goes on at the next server with what it has, as Envoy does. Messages are those of
-//! `envoy-types`, not our own.
+//! One stream of a subscriber: gRPC over HTTP/2, and the record of its responses.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Mutex;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
@@ -27,136 +22,12 @@ use tokio::task::JoinHandle;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
+use super::{Clusters, Received, Seen, lock};
 use crate::Fallible;
-use crate::wait::until;
 use crate::wire::Protocol;
 
 const CDS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const SERVICE: &str = "/envoy.service.discovery.v3.AggregatedDiscoveryService";
-/// Pause before the next server is tried.
-const RETRY: Duration = Duration::from_millis(50);
-
-/// Clusters by name, with the text that each has in `alt_stat_name`: scenarios write there which publish it is of.
-pub(crate) type Clusters = BTreeMap<String, String>;
-
-/// A running client. Dropping it ends its stream.
-#[derive(Debug)]
-pub(crate) struct Subscriber {
-    seen: Arc<Mutex<Seen>>,
-    task: JoinHandle<()>,
-}
-
-/// One response as it was received.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Received {
-    pub(crate) changed: Clusters,
-    /// Delta only.
-    pub(crate) removed: Vec<String>,
-    /// Number of clusters that the client has after it.
-    pub(crate) total: usize,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    has: Clusters,
-    /// Delta: versions of these clusters.
-    versions: BTreeMap<String, String>,
-    responses: Vec<Received>,
-}
-
-impl Subscriber {
-    /// Starts a client of the first server that answers; the others are for later.
-    pub(crate) fn start(servers: Vec<SocketAddr>, protocol: Protocol) -> Self {
-        let seen = Arc::<Mutex<Seen>>::default();
-        let shared = Arc::clone(&seen);
-        let task = tokio::spawn(async move {
-            for server in servers.iter().cycle() {
-                // A stream that ended is continued at the next server, whatever the reason.
-                let _ = stream(*server, protocol, &shared).await;
-                tokio::time::sleep(RETRY).await;
-            }
-        });
-        Self { seen, task }
-    }
-
-    /// Number of responses so far.
-    pub(crate) fn mark(&self) -> usize {
-        lock(&self.seen).responses.len()
-    }
-
-    /// Responses after the mark.
-    pub(crate) fn since(&self, mark: usize) -> Vec<Received> {
-        let seen = lock(&self.seen);
-        seen.responses.get(mark..).unwrap_or_default().to_vec()
-    }
-
-    /// Waits until the client has clusters like this.
-    pub(crate) async fn has(
-        &self,
-        what: &str,
-        limit: Duration,
-        is_so: impl Fn(&Clusters) -> bool,
-    ) -> Fallible {
-        until(what, limit, async || {
-            let seen = lock(&self.seen);
-            match is_so(&seen.has) {
-                true => Ok(Some(())),
-                false => {
-                    let first: Vec<_> = seen.has.iter().take(4).collect();
-                    Err(format!("it has {} clusters: {first:?}…", seen.has.len()).into())
-                }
-            }
-        })
-        .await
-    }
-
-    /// Waits until it has exactly these clusters.
-    pub(crate) async fn has_only(&self, clusters: &[(&str, &str)], limit: Duration) -> Fallible {
-        let wanted = owned(clusters);
-        self.has(&format!("{clusters:?}"), limit, |has| *has == wanted)
-            .await
-    }
-
-    /// Fails unless it received exactly one response since the mark, with these changes and removals.
-    pub(crate) fn received_once(
-        &self,
-        mark: usize,
-        changed: &[(&str, &str)],
-        removed: &[&str],
-    ) -> Fallible {
-        let responses = self.since(mark);
-        let is_so = |one: &Received| one.changed == owned(changed) && one.removed == removed;
-        match responses.as_slice() {
-            [one] if is_so(one) => Ok(()),
-            other => Err(format!("received {other:?}, expected {changed:?}, -{removed:?}").into()),
-        }
-    }
-
-    /// Fails if it received a response since the mark.
-    pub(crate) fn received_nothing(&self, mark: usize) -> Fallible {
-        match self.since(mark).as_slice() {
-            [] => Ok(()),
-            responses => Err(format!("received {responses:?}, expected nothing").into()),
-        }
-    }
-}
-
-impl Drop for Subscriber {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-fn owned(clusters: &[(&str, &str)]) -> Clusters {
-    let pairs = clusters.iter();
-    pairs
-        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
-        .collect()
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn node() -> Option<Node> {
     Some(Node {
@@ -166,8 +37,18 @@ fn node() -> Option<Node> {
 }
 
 /// Subscribes at a server until the stream ends.
-async fn stream(server: SocketAddr, protocol: Protocol, seen: &Mutex<Seen>) -> Fallible {
+pub(super) async fn follow(
+    server: SocketAddr,
+    protocol: Protocol,
+    seen: &Mutex<Seen>,
+    process: impl Fn() -> u64,
+) -> Fallible {
+    let before = process();
     let socket = TcpStream::connect(server).await?;
+    if process() != before {
+        return Err("the server was restarted meanwhile".into());
+    }
+    lock(seen).begin_stream(before);
     socket.set_nodelay(true)?;
     let handshake = http2::Builder::new(TokioExecutor::new())
         .adaptive_window(true)
@@ -268,10 +149,9 @@ fn sotw(response: &DiscoveryResponse, seen: &Mutex<Seen>) -> Fallible<Bytes> {
     }
     let mut seen = lock(seen);
     seen.has.clone_from(&changed);
-    seen.responses.push(Received {
-        total: changed.len(),
+    seen.record(Received {
         changed,
-        removed: Vec::new(),
+        ..Received::default()
     });
     Ok(framed(&DiscoveryRequest {
         type_url: response.type_url.clone(),
@@ -305,8 +185,7 @@ fn delta(response: &DeltaDiscoveryResponse, seen: &Mutex<Seen>) -> Fallible<Byte
         seen.has.remove(name);
         seen.versions.remove(name);
     }
-    received.total = seen.has.len();
-    seen.responses.push(received);
+    seen.record(received);
     Ok(framed(&DeltaDiscoveryRequest {
         type_url: response.type_url.clone(),
         response_nonce: response.nonce.clone(),

@@ -1,0 +1,89 @@
+//! The states that one client saw, in order: each is of the chain, and none is before an earlier one.
+
+use super::content::LANES;
+use super::record::Record;
+use crate::Fallible;
+use crate::subscriber::{Clusters, Received};
+use crate::wire::Protocol;
+
+/// Added to the number of a replica's process if it starts without its state, instead of 1.
+pub(super) const WIPED: u64 = 1 << 32;
+
+/// A client, and how far it was in the chain of each lane.
+#[derive(Debug)]
+pub(super) struct Sight {
+    name: String,
+    protocol: Protocol,
+    /// It stays at one replica. One that moves may come to a replica that is behind the one before.
+    is_bound: bool,
+    has: Clusters,
+    latest: [Option<usize>; LANES.len()],
+    /// Before it, no state may be seen any more: all replicas had saved later ones when they were healed.
+    floor: [Option<usize>; LANES.len()],
+    stream: u64,
+    process: u64,
+}
+
+impl Sight {
+    pub(super) fn new(name: String, protocol: Protocol, is_bound: bool) -> Self {
+        Self {
+            name,
+            protocol,
+            is_bound,
+            has: Clusters::new(),
+            latest: Default::default(),
+            floor: Default::default(),
+            stream: 0,
+            process: 0,
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks the state after a response. Fails if it is not of the chain, a mix of two publishes, or before the one before.
+    pub(super) fn see(&mut self, record: &Record, response: &Received) -> Fallible {
+        match self.protocol {
+            Protocol::Sotw => self.has.clone_from(&response.changed),
+            Protocol::Delta => {
+                self.has.extend(response.changed.clone());
+                for name in &response.removed {
+                    self.has.remove(name);
+                }
+            }
+        }
+        let goes_on = match self.is_bound {
+            // A replica without a state begins with what etcd has. After a restore it cannot always know that this is not the latest.
+            true if response.process == self.process + WIPED => !record.is_restored(),
+            true => self.process == response.process,
+            false => self.stream == response.stream,
+        };
+        (self.stream, self.process) = (response.stream, response.process);
+        for (lane, name) in LANES.iter().enumerate() {
+            let located = record.locate(lane, &self.has);
+            let at = located.map_err(|error| format!("{}: {name}: {error}", self.name))?;
+            // A replica that starts again serves what it had saved. That may be older than what it had served, and never older than
+            // what it had served a second before.
+            let floor = match goes_on {
+                true => self.latest[lane].max(self.floor[lane]),
+                false => self.floor[lane],
+            };
+            if floor.is_some_and(|floor| at < floor) {
+                let kind = if goes_on { "went back" } else { "began" };
+                return Err(format!(
+                    "{}: {name}: {kind} at position {at} of the chain, before {floor:?}",
+                    self.name
+                )
+                .into());
+            }
+            self.latest[lane] = Some(at);
+        }
+        Ok(())
+    }
+
+    /// Notes that all replicas serve this, and have had the time to save it.
+    pub(super) fn heal(&mut self, tips: [Option<usize>; LANES.len()]) {
+        self.floor = tips;
+    }
+}
