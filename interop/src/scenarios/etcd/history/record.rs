@@ -157,16 +157,23 @@ impl Record {
         Ok(())
     }
 
-    /// Returns the position of a client's state in the chain of a lane. Fails if it is not exactly the state of one publish.
-    pub(super) fn locate(&self, lane: usize, state: &Clusters) -> Fallible<usize> {
-        let part = part(state, lane);
+    /// Returns the position of a client's state in the chain of a lane. Fails if it is not exactly the state of one publish; clusters that
+    /// the publish does not have, and that are in `leftover`, do not count.
+    pub(super) fn locate(
+        &self,
+        lane: usize,
+        state: &Clusters,
+        leftover: &Clusters,
+    ) -> Fallible<usize> {
+        let mut part = part(state, lane);
         let stamp = stamp(lane);
-        let text = part.get(&stamp);
+        let text = part.get(&stamp).cloned();
         let text = text.ok_or_else(|| format!("no {stamp} among {} clusters", part.len()))?;
-        let number = parse(text).filter(|(of, _)| *of == lane);
+        let number = parse(&text).filter(|(of, _)| *of == lane);
         let position = number.and_then(|(_, number)| self.positions.get(&number));
         let position = *position.ok_or_else(|| format!("{text} was never published"))?;
         let link = self.chains[lane].get(position).ok_or("a position")?;
+        part.retain(|name, _| link.state.contains_key(name) || !leftover.contains_key(name));
         match link.state == part {
             true => Ok(position),
             false => Err(format!(

@@ -17,6 +17,9 @@ pub(super) struct Sight {
     /// It stays at one replica. One that moves may come to a replica that is behind the one before.
     is_bound: bool,
     has: Clusters,
+    /// Delta: clusters of the stream before of which this one has said nothing. Their removal is held until the client could subscribe
+    /// to routes that need them (S-52), so the client may have them beside those of a later publish.
+    leftover: Clusters,
     latest: [Option<usize>; LANES.len()],
     /// Before it, no state may be seen any more: all replicas had saved later ones when they were healed.
     floor: [Option<usize>; LANES.len()],
@@ -31,6 +34,7 @@ impl Sight {
             protocol,
             is_bound,
             has: Clusters::new(),
+            leftover: Clusters::new(),
             latest: Default::default(),
             floor: Default::default(),
             stream: 0,
@@ -46,12 +50,7 @@ impl Sight {
     pub(super) fn see(&mut self, record: &Record, response: &Received) -> Fallible {
         match self.protocol {
             Protocol::Sotw => self.has.clone_from(&response.changed),
-            Protocol::Delta => {
-                self.has.extend(response.changed.clone());
-                for name in &response.removed {
-                    self.has.remove(name);
-                }
-            }
+            Protocol::Delta => self.take(response),
         }
         let goes_on = match self.is_bound {
             // A replica without a state begins with what etcd has. After a restore it cannot always know that this is not the latest.
@@ -61,7 +60,7 @@ impl Sight {
         };
         (self.stream, self.process) = (response.stream, response.process);
         for (lane, name) in LANES.iter().enumerate() {
-            let located = record.locate(lane, &self.has);
+            let located = record.locate(lane, &self.has, &self.leftover);
             let at = located.map_err(|error| format!("{}: {name}: {error}", self.name))?;
             // A replica that starts again serves what it had saved. That may be older than what it had served, and never older than
             // what it had served a second before.
@@ -80,6 +79,17 @@ impl Sight {
             self.latest[lane] = Some(at);
         }
         Ok(())
+    }
+
+    fn take(&mut self, response: &Received) {
+        if self.stream != response.stream {
+            self.leftover.clone_from(&self.has);
+        }
+        for name in response.changed.keys().chain(&response.removed) {
+            self.leftover.remove(name);
+            self.has.remove(name);
+        }
+        self.has.extend(response.changed.clone());
     }
 
     /// Notes that all replicas serve this, and have had the time to save it.

@@ -219,3 +219,36 @@ fn g40_restarted_replica_goes_back_within_limits() {
     client.see(&record, &sotw(state(3))).expect("a state");
     fails(client.see(&record, &of_process(WIPED, 2)), "went back");
 }
+
+/// given a delta client on a new stream / when the removal of a cluster is held / then the cluster does not count until then, and on the
+/// same stream it would.
+#[test]
+fn g40_held_removal_counts_on_the_same_stream_only() {
+    let mut record = record(1);
+    let change = Change {
+        number: 4,
+        removals: [single(0, 3)].into(),
+        ..Change::default()
+    };
+    record.begin(change);
+    let next = Head::new(id(4), record.tip(0), 3, Digest::default());
+    let next = next.described("", 0, "main#4");
+    record.publish(0, &next).expect("a chain");
+    let stamp = [("main-stamp".to_owned(), "main#4".to_owned())];
+    let of_stream = |stream| Received {
+        stream,
+        ..sotw(stamp.clone().into())
+    };
+    let mut client = sight(Protocol::Delta);
+    client.see(&record, &sotw(state(1))).expect("all");
+    fails(client.see(&record, &of_stream(0)), "main-n3 is Some");
+    let mut client = sight(Protocol::Delta);
+    client.see(&record, &sotw(state(1))).expect("all");
+    client.see(&record, &of_stream(1)).expect("held");
+    let removal = Received {
+        removed: vec![single(0, 3)],
+        stream: 1,
+        ..Received::default()
+    };
+    client.see(&record, &removal).expect("removed");
+}
