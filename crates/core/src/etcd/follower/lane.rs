@@ -229,9 +229,10 @@ impl Lane {
             self.head_error = Some(error.to_string());
         })?;
         self.head_error = None;
+        // The parent alone names the head before: a publish that accepts a restore takes a seq after those of all replicas (G-27).
         let kept = self.head.as_ref().is_none_or(|before| {
             before.publish == head.publish
-                || head.parent == Some(before.publish) && head.seq == before.seq + 1
+                || head.parent == Some(before.publish) && head.seq > before.seq
         });
         self.latest = head.seq;
         self.head = Some(head);

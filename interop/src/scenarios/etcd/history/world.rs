@@ -1,5 +1,6 @@
 //! The system under faults: members of etcd, replicas, the networks between them, and the replicas' clients.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::run::Shared;
 use super::sight::Sight;
 use crate::gate::{Gate, Silence};
 use crate::peers::clock::Clock;
-use crate::peers::etcd::{Etcd, Member, Release};
+use crate::peers::etcd::{Etcd, Member, Release, Setup};
 use crate::peers::replica::Replica;
 use crate::subscriber::Subscriber;
 use crate::wait::until;
@@ -98,7 +99,14 @@ pub(super) struct World {
 impl World {
     /// Starts three members and three replicas, each with two clients that stay at it, and two clients that move.
     pub(super) async fn start(cx: &Context, release: Release, shared: &Shared) -> Fallible<Self> {
-        let etcd = Etcd::start_three(cx, release).await?;
+        // At its level of debugging, etcd would log gigabytes.
+        let options = ["--log-level", "warn"].map(OsString::from);
+        let setup = Setup {
+            members: EACH,
+            options: &options,
+            ..Setup::default()
+        };
+        let etcd = Etcd::start_as(cx, release, setup).await?;
         etcd.connect().await?;
         let heads = Heads::new(&etcd.urls())?;
         let mut world = Self {

@@ -199,6 +199,22 @@ fn g27_restored_store_is_held() {
     assert!(world.findings.is_empty());
 }
 
+/// given a replica that has just read a restored store, and holds / when the restore is accepted / then the replica follows on the same
+/// connection, and reads nothing again.
+#[test]
+fn g27_accepted_restore_is_followed_without_a_read() {
+    let mut world = restored();
+    world.disconnect();
+    world.pass_seconds(3);
+    assert!(world.follower.status(world.now).lanes[0].is_held);
+    let before = (world.complete_reads(), world.attempts.len());
+    world.write("main", |writer, etcd| writer.accept_restored(etcd, 3));
+    world.drive();
+    world.check_current();
+    world.pass_seconds(10);
+    assert_eq!((world.complete_reads(), world.attempts.len()), before);
+}
+
 #[test]
 fn g27_option_follows_a_restored_store_without_hold() {
     let mut config = config();
