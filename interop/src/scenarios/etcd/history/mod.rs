@@ -19,6 +19,7 @@ mod faults;
 mod figures;
 mod heads;
 mod healing;
+mod lateness;
 mod plan;
 mod publish;
 mod random;
@@ -43,11 +44,11 @@ use world::World;
 use writers::Writers;
 
 /// Publishes without `OXDS_PUBLISHES`.
-const PUBLISHES: usize = 240;
+const PUBLISHES: usize = 180;
 /// Publishes of a round, in a short and in a long run.
 const OF_ROUND: [usize; 2] = [60, 200];
 /// Faults of a round.
-const FAULTS: usize = 5;
+const FAULTS: usize = 6;
 /// Time of a run, and of each of its publishes, beyond which it hangs.
 const LIMIT: Duration = Duration::from_secs(180);
 const LIMIT_OF_PUBLISH: Duration = Duration::from_millis(500);
