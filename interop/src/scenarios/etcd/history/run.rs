@@ -1,4 +1,4 @@
-//! What tasks of a run share: the record and the figures.
+//! Record and figures of a run, which its tasks share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

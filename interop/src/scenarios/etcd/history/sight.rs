@@ -14,7 +14,7 @@ pub(super) const WIPED: u64 = 1 << 32;
 pub(super) struct Sight {
     name: String,
     protocol: Protocol,
-    /// It stays at one replica. One that moves may come to a replica that is behind the one before.
+    /// The client stays at one replica. A client that moves may come to a replica that is behind the one before.
     is_bound: bool,
     has: Clusters,
     /// Delta: clusters of the stream before of which this one has said nothing. Their removal is held until the client could subscribe

@@ -118,7 +118,7 @@ impl Writers {
         }
     }
 
-    /// Ends all writers at once, in the middle of what they do.
+    /// Ends all writers at once, whatever they do.
     pub(super) async fn kill(&mut self) {
         self.tasks.shutdown().await;
     }
@@ -243,8 +243,8 @@ impl Desk {
     }
 }
 
-/// Publishes a number of clusters of a lane without a fault, by the members themselves. No publish that was begun before can succeed
-/// afterwards, because each compares the head.
+/// Publishes the stamp of a lane, by the members themselves. No publish that was begun before can succeed afterwards, because each
+/// compares the head.
 pub(super) async fn fence(shared: &Shared, urls: &str, lane: usize) -> Fallible {
     let (change, accepts_restored) = {
         let mut run = shared.lock();
