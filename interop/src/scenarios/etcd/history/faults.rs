@@ -11,7 +11,7 @@ use super::plan::{EACH, Fault, Kind, WRITERS};
 use super::random::Random;
 use super::run::Shared;
 use super::sight::WIPED;
-use super::world::World;
+use super::world::{Network, World};
 use super::writers::{Writers, fence};
 use crate::Fallible;
 use crate::gate::Silence;
@@ -78,9 +78,7 @@ impl Conductor {
             let fault = &faults[index];
             let done = match moment {
                 Moment::Begin(_) => {
-                    let mut run = self.shared.lock();
-                    *run.figures.faults.entry(fault.kind).or_default() += 1;
-                    drop(run);
+                    self.shared.lock().figures.note(fault.kind);
                     self.begin(fault, &mut killed[index]).await
                 }
                 Moment::End(_) => self.end(fault, killed[index]).await,
@@ -121,13 +119,13 @@ impl Conductor {
             }
             Kind::StopMember => etcd.members[fault.of].signal(Signal::Stop).await?,
             Kind::CloseReplica => networks[fault.of].close(),
-            Kind::CloseReplicas => networks[..EACH].iter().for_each(|network| network.close()),
+            Kind::CloseReplicas => networks[..EACH].iter().for_each(Network::close),
             Kind::SilenceMember => networks[fault.of].silence(Some(fault.member), NOTHING),
             Kind::SilenceReplica => networks[fault.of].silence(None, NOTHING),
             Kind::LoseAnswers => networks[fault.of].silence(None, NO_ANSWERS),
             Kind::LoseWritersAnswers => networks[WRITERS].silence(None, NO_ANSWERS),
             Kind::SilenceWriters => networks[WRITERS].silence(None, NOTHING),
-            Kind::Cut => networks.iter().for_each(|network| network.cut()),
+            Kind::Cut => networks.iter().for_each(Network::cut),
             Kind::Compact => self.compact().await?,
             Kind::StepClock => replicas[fault.of].clock()?.step(fault.step)?,
             Kind::Restore => self.restore(false).await?,
@@ -163,7 +161,7 @@ impl Conductor {
             }
             Kind::StopMember => etcd.members[fault.of].signal(Signal::Continue).await?,
             Kind::CloseReplica => networks[fault.of].open(),
-            Kind::CloseReplicas => networks[..EACH].iter().for_each(|network| network.open()),
+            Kind::CloseReplicas => networks[..EACH].iter().for_each(Network::open),
             Kind::SilenceMember | Kind::SilenceReplica | Kind::LoseAnswers => {
                 networks[fault.of].silence(None, Silence::default());
             }

@@ -42,6 +42,10 @@ impl Figures {
         *self.endings.entry(ending).or_default() += 1;
     }
 
+    pub(super) fn note(&mut self, fault: Kind) {
+        *self.faults.entry(fault).or_default() += 1;
+    }
+
     /// Fails if most publishes came to nothing: then the run has checked little.
     pub(super) fn is_worth_its_name(&self, publishes: usize) -> Fallible {
         let acknowledged = self.endings.get(&Ending::Acknowledged);

@@ -68,7 +68,7 @@ impl Heads {
     /// A key has the number of its writes, so a head that is missing between two others shows.
     pub(super) async fn walk(&mut self, shared: &Shared) -> Fallible<i64> {
         let mut revision = i64::MAX;
-        for lane in 0..LANES.len() {
+        for (lane, name) in LANES.iter().enumerate() {
             let tip = shared.lock().record.tip(lane);
             let (now, mut kv, mut head) = self.head(lane, 0).await?;
             revision = revision.min(now);
@@ -85,8 +85,7 @@ impl Heads {
                 if before.version + 1 != kv.version {
                     let (older, newer) = (before.version, kv.version);
                     return Err(format!(
-                        "{}: write {older} of the head is the one before write {newer}",
-                        LANES[lane]
+                        "{name}: write {older} of the head is the one before write {newer}"
                     )
                     .into());
                 }
