@@ -12,7 +12,7 @@
 //! | R-8: picks of each policy | `picks` |
 //! | S-R1 … S-R3: TLS between services | `secured` |
 //! | P-1 … P-13: changes pushed to clients | `push` |
-//! | GB-1 … GB-14: replicas on etcd | `push::replicas` |
+//! | GB-1 … GB-16, but for GB-11: replicas on etcd | `push::replicas` |
 //! | O-1, O-2: pages for operators | `push` |
 //! | O-3, O-4: commands of operators on large configurations | `operator_commands` |
 //! | F-1: time until a folder of YAML is served | `load` |
@@ -33,6 +33,7 @@ mod picks;
 mod plan;
 mod play;
 mod program;
+mod proxy;
 mod push;
 mod report;
 mod roles;

@@ -8,6 +8,9 @@ pub(crate) struct Plan {
     /// Short runs on small inputs: shows that every scenario runs; its figures mean nothing
     #[arg(long)]
     pub(crate) smoke: bool,
+    /// Time that etcd is away in GB-16; the design has 600 s
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub(crate) away_seconds: u64,
 }
 
 impl Plan {

@@ -12,6 +12,7 @@ use super::resources;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Processors, Role};
+use crate::serve;
 
 /// Longer than any backoff before the first response of the secondary.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -62,8 +63,8 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     let (primary, secondary) = (tempfile::tempdir(), tempfile::tempdir());
     let primary = primary.map_err(|error| error.to_string())?;
     let secondary = secondary.map_err(|error| error.to_string())?;
-    save(primary.path(), "routes", old.hello())?;
-    save(secondary.path(), "routes", new.hello())?;
+    resources::save(primary.path(), "routes", old.hello())?;
+    resources::save(secondary.path(), "routes", new.hello())?;
     let serve = |folder: &Path| {
         let folder = folder.to_owned();
         Part::start_on(Processors::Beside, &Role::ControlPlane { folder })
@@ -72,12 +73,12 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     let mut calling = client.start(&[p.hello(), f.hello()], rate)?;
     calls::until(&mut calling, u64::from(rate) * STREAM_SECONDS, TIMEOUT)?
         .ok_or_else(|| format!("{} makes no calls within {TIMEOUT:?}", client.name()))?;
-    save(primary.path(), "routes-to-come", old.hello())?;
+    resources::save(primary.path(), "routes-to-come", old.hello())?;
     // Twice the debounce, and the time to send the change.
     std::thread::sleep(Duration::from_millis(300));
     let killed = Instant::now();
     drop(p);
-    while backend_calls(&mut new)? == 0 {
+    while serve::calls_of(&mut new)? == 0 {
         if killed.elapsed() > TIMEOUT {
             return Err(format!(
                 "{} has not fallen back within {TIMEOUT:?}",
@@ -91,19 +92,4 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     std::thread::sleep(Duration::from_millis(500));
     let failed = calls::status(&mut calling)?.failed;
     Ok(Survived { failed, followed })
-}
-
-fn backend_calls(backend: &mut Part) -> Result<u64, String> {
-    backend.tell("calls")?;
-    let line = backend.answer()?;
-    line.parse().map_err(|_| format!("not a number: {line}"))
-}
-
-/// Saves as most editors do: a new file, moved into place.
-fn save(folder: &Path, routes: &str, backend: &str) -> Result<(), String> {
-    let yaml =
-        resources::listener(routes) + &resources::routes(1) + &resources::cluster("c0", backend);
-    let new = folder.join(".bench.new");
-    std::fs::write(&new, yaml).map_err(|error| error.to_string())?;
-    std::fs::rename(new, folder.join("bench.yaml")).map_err(|error| error.to_string())
 }

@@ -3,7 +3,6 @@
 pub(crate) mod calls;
 mod failover;
 pub(crate) mod held;
-mod proxy;
 pub(crate) mod resources;
 mod startup;
 

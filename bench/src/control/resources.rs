@@ -1,5 +1,7 @@
 //! Resources of the scenarios as YAML.
 
+use std::path::Path;
+
 /// Name of [`EDS_CLUSTER`].
 pub(crate) const EDS_CLUSTER_NAME: &str = "c0";
 
@@ -65,4 +67,12 @@ virtual_hosts:
             &format!("  - match: {{ prefix: \"/other.{n}/\" }}\n    route: {{ cluster: c{n} }}\n");
     }
     yaml + "  - match: { prefix: \"\" }\n    route: { cluster: c0 }\n"
+}
+
+/// Saves a listener, its routes and a cluster with this backend as most editors do: a new file, moved into place.
+pub(crate) fn save(folder: &Path, route_config: &str, backend: &str) -> Result<(), String> {
+    let yaml = listener(route_config) + &routes(1) + &cluster("c0", backend);
+    let new = folder.join(".bench.new");
+    std::fs::write(&new, yaml).map_err(|error| error.to_string())?;
+    std::fs::rename(new, folder.join("bench.yaml")).map_err(|error| error.to_string())
 }

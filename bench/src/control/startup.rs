@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use super::calls::{self, Client};
-use super::proxy::Proxy;
 use super::resources;
 use crate::Plan;
+use crate::proxy::Proxy;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Processors, Role};
 
@@ -65,7 +65,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Option<Started>, String> {
     let mut all = Vec::new();
     for _ in 0..rounds {
-        let proxy = Proxy::start(control_plane)?;
+        let proxy = Proxy::start(&[control_plane])?;
         let mut part = client.start(&[&proxy.address()], 1)?;
         let Some(status) = calls::until(&mut part, 0, TIMEOUT)? else {
             return Ok(None);

@@ -20,7 +20,7 @@
 //! | P-11: a whole state replaced by an equal one | [`replace`] |
 //! | P-12: node groups | [`groups`] |
 //! | P-13: a resource that every client NACKs | [`poison`] |
-//! | GB-1 … GB-14: replicas of a configuration in etcd | [`replicas`] |
+//! | GB-1 … GB-16, but for GB-11: replicas of a configuration in etcd | [`replicas`] |
 //! | O-1, O-2: pages for operators, and their readers | [`operators`] |
 
 pub(crate) mod change;

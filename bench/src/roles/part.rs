@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
@@ -144,6 +144,28 @@ impl Part {
         self.tell("cpu")?;
         let line = self.answer()?;
         line.parse().map_err(|_| format!("not a number: {line}"))
+    }
+
+    /// Sends SIGTERM and waits for the end, while other tasks run.
+    pub(crate) async fn terminate(mut self, limit: Duration) -> Result<(), String> {
+        let process = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &process]).status();
+        if !sent.map_err(|error| error.to_string())?.success() {
+            return Err(format!("cannot send SIGTERM to {process}"));
+        }
+        let deadline = Instant::now() + limit;
+        while self
+            .child
+            .try_wait()
+            .map_err(|error| error.to_string())?
+            .is_none()
+        {
+            if Instant::now() > deadline {
+                return Err(format!("not ended within {limit:?} of SIGTERM"));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        Ok(())
     }
 
     /// Reads the part's result and lets it end.

@@ -1,27 +1,19 @@
-//! An etcd cluster of three members, its writer, and a watch that tells when it commits.
+//! An etcd cluster of three members, and its writer.
 
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use oxds_core::etcd::fleet::Fleet as Statuses;
-use oxds_core::etcd::publisher::{PublishOptions, PublishOutcome, Publisher, Wanted};
-use oxds_core::etcd::{Entry, Place, Prefix, Segment, Stored};
+use oxds_core::etcd::{Prefix, Segment};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient};
-use oxds_server::store::etcd::writer::{self, Session};
-use oxds_types::etcd::prefix_end;
+use oxds_server::store::etcd::writer;
 use oxds_types::etcd::{
-    PutRequest, RangeRequest, Request, RequestOp, TxnRequest, WatchCreateRequest,
+    CompactionRequest, PutRequest, RangeRequest, Request, RequestOp, TxnRequest, prefix_end,
 };
-use tempfile::TempDir;
-use tokio::net::TcpSocket;
-use tokio::sync::mpsc;
 
 use super::super::holding::{Holding, resource_name};
-use crate::program::program;
-use crate::roles::{Part, Processors};
+use super::members::Members;
+use super::writer::Writer;
 
 /// Replicas of the configuration.
 pub(super) const REPLICAS: usize = 3;
@@ -29,14 +21,12 @@ pub(super) const REPLICAS: usize = 3;
 pub(super) const LIMIT: Duration = Duration::from_secs(120);
 /// Prefix of the configuration of `oxds serve --etcd`.
 pub(super) const PREFIX: &str = "/oxds/default/";
-/// Members of the cluster.
-const MEMBERS: usize = 3;
 /// Time in which the members must elect a leader.
 const START: Duration = Duration::from_secs(60);
 /// Pause between two reads of the replicas' status.
 const POLL: Duration = Duration::from_millis(50);
 /// The first key, and as the end of a range: all keys after its start.
-const ZERO: &[u8] = b"\0";
+pub(super) const ZERO: &[u8] = b"\0";
 /// Operations of a transaction that etcd takes by default.
 const BATCH: usize = 128;
 /// Keys per page of a read, as a replica reads them.
@@ -44,86 +34,46 @@ const PAGE: i64 = 5_000;
 
 /// A running cluster.
 pub(super) struct Etcd {
-    _members: Vec<Part>,
+    pub(super) members: Members,
     /// URLs of its members, as `--etcd` takes them.
     pub(super) urls: String,
     pub(super) client: EtcdClient,
-    session: Session,
-    /// Number of the last change of a resource: no two are equal.
-    generation: usize,
-    /// When the last publish was ready to be written, and when etcd had committed it.
-    pub(super) commit: (Instant, Instant),
-    _folder: TempDir,
-    /// The members' ports: nothing else gets them.
-    _held: Vec<TcpSocket>,
+    writer: Writer,
 }
 
 impl Etcd {
     /// Starts the cluster, and waits until it takes writes.
     pub(super) async fn start() -> Result<Self, String> {
-        let folder = tempfile::tempdir().map_err(text)?;
-        let mut held = Vec::new();
-        let mut url = || {
-            // It does not listen, so that a server may: both allow the reuse of addresses.
-            let socket = TcpSocket::new_v4().map_err(text)?;
-            socket.set_reuseaddr(true).map_err(text)?;
-            socket.bind((Ipv4Addr::LOCALHOST, 0).into()).map_err(text)?;
-            let address = socket.local_addr().map_err(text)?;
-            held.push(socket);
-            Ok::<_, String>(format!("http://{address}"))
-        };
-        let mut addresses = Vec::new();
-        for member in 0..MEMBERS {
-            addresses.push((format!("m{member}"), url()?, url()?));
-        }
-        let all: Vec<_> = addresses
-            .iter()
-            .map(|(name, _, peer)| format!("{name}={peer}"))
-            .collect();
-        let etcd = program("OXDS_BENCH_ETCD")?;
-        let mut members = Vec::new();
-        for (name, client, peer) in &addresses {
-            let arguments = [
-                format!("--name={name}"),
-                format!("--data-dir={}", folder.path().join(name).display()),
-                format!(
-                    "--log-outputs={}",
-                    folder.path().join(format!("{name}.log")).display()
-                ),
-                format!("--listen-client-urls={client}"),
-                format!("--advertise-client-urls={client}"),
-                format!("--listen-peer-urls={peer}"),
-                format!("--initial-advertise-peer-urls={peer}"),
-                format!("--initial-cluster={}", all.join(",")),
-            ];
-            members.push(Part::start_program_measuring(
-                &etcd,
-                Processors::Alone,
-                &arguments,
-            )?);
-        }
-        let urls: Vec<_> = addresses.into_iter().map(|(_, client, _)| client).collect();
-        let urls = urls.join(",");
+        let members = Members::start()?;
+        let urls = members.urls().join(",");
         let endpoints: Endpoints = urls.parse().map_err(text)?;
-        let options = ClientOptions::new(&endpoints, None)
-            .map_err(text)?
-            .timeout(START);
+        let options = ClientOptions::new(&endpoints, None).map_err(text)?;
+        let options = options.timeout(START);
         Ok(Self {
-            _members: members,
+            members,
             client: connect(&endpoints, &options).await?,
-            session: Session::new(endpoints, options),
+            writer: Writer::new(endpoints, options),
             urls,
-            generation: 0,
-            commit: (Instant::now(), Instant::now()),
-            _folder: folder,
-            _held: held,
         })
+    }
+
+    /// Starts the members that are dead, and waits until the cluster takes writes.
+    pub(super) async fn restart(&mut self) -> Result<(), String> {
+        self.members.restart()?;
+        let endpoints: Endpoints = self.urls.parse().map_err(text)?;
+        let options = ClientOptions::new(&endpoints, None).map_err(text)?;
+        self.client = connect(&endpoints, &options).await?;
+        Ok(())
+    }
+
+    /// When the last publish was ready to be written, and when etcd had committed it.
+    pub(super) fn commit(&self) -> (Instant, Instant) {
+        self.writer.commit
     }
 
     /// Publishes this many clusters below a prefix.
     pub(super) async fn fill(&mut self, prefix: &str, count: usize) -> Result<(), String> {
-        let entries = (0..count).map(|index| entry(index, 0)).collect();
-        self.publish(prefix, Wanted::State(entries)).await
+        self.writer.fill(prefix, count).await
     }
 
     /// Publishes a change of each of the first clusters.
@@ -137,34 +87,7 @@ impl Etcd {
         prefix: &str,
         clusters: Range<usize>,
     ) -> Result<(), String> {
-        self.generation += 1;
-        let changed = clusters.map(|index| {
-            let (entry, stored) = entry(index, self.generation);
-            (entry, Some(stored))
-        });
-        let changed: BTreeMap<_, _> = changed.collect();
-        self.publish(prefix, Wanted::Changes(changed)).await
-    }
-
-    async fn publish(&mut self, prefix: &str, wanted: Wanted) -> Result<(), String> {
-        let prefix = Prefix::new(prefix).map_err(text)?;
-        let lane = Segment::lane("main").map_err(text)?;
-        let options = PublishOptions::new(prefix, lane, writer::publish_id());
-        let publisher = Publisher::new(options, wanted);
-        let mut begun = Instant::now();
-        // The last thing before the first write.
-        let judge = |_: &_| {
-            begun = Instant::now();
-            true
-        };
-        let outcome = writer::publish(&mut self.session, publisher, judge, |_| {}).await;
-        self.commit = (begun, Instant::now());
-        match outcome.map_err(text)? {
-            PublishOutcome::Published {
-                unfinished: None, ..
-            } => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
+        self.writer.change(prefix, clusters).await.map(drop)
     }
 
     /// Writes this many clusters, each as a key below a prefix of its own: for the plain alternative.
@@ -185,35 +108,12 @@ impl Etcd {
 
     /// Changes the first cluster of the plain alternative.
     pub(super) async fn change_plain(&mut self, prefix: &str) -> Result<(), String> {
-        self.generation += 1;
-        let put = plain(prefix, 0, self.generation);
+        self.writer.generation += 1;
+        let put = plain(prefix, 0, self.writer.generation);
         let begun = Instant::now();
         self.client.put(put).await.map_err(text)?;
-        self.commit = (begun, Instant::now());
+        self.writer.commit = (begun, Instant::now());
         Ok(())
-    }
-
-    /// Watches a prefix, and returns the time when each revision arrived.
-    pub(super) async fn watch(
-        &self,
-        prefix: &str,
-    ) -> Result<mpsc::UnboundedReceiver<Instant>, String> {
-        watch(&self.client, prefix).await
-    }
-
-    /// Does the same with a watch of each member: they apply what is committed at different times.
-    pub(super) async fn watch_all(
-        &self,
-        prefix: &str,
-    ) -> Result<Vec<mpsc::UnboundedReceiver<Instant>>, String> {
-        let endpoints: Endpoints = self.urls.parse().map_err(text)?;
-        let options = ClientOptions::new(&endpoints, None).map_err(text)?;
-        let mut all = Vec::new();
-        for member in endpoints.iter() {
-            let client = EtcdClient::connect(member, &options).await.map_err(text)?;
-            all.push(watch(&client, prefix).await?);
-        }
-        Ok(all)
     }
 
     /// Returns the revision of the store: the number of transactions that have written, of all writers. Leases have none.
@@ -228,26 +128,14 @@ impl Etcd {
         Ok(header.revision)
     }
 
-    /// Returns the number of keys that were written or deleted since a revision.
-    pub(super) async fn keys_since(&self, revision: i64) -> Result<usize, String> {
-        let now = self.revision().await?;
-        let create = WatchCreateRequest {
-            key: ZERO.into(),
-            range_end: ZERO.into(),
-            start_revision: revision + 1,
-            ..WatchCreateRequest::default()
+    /// Discards the history before the present revision.
+    pub(super) async fn compact(&self) -> Result<(), String> {
+        let compaction = CompactionRequest {
+            revision: self.revision().await?,
+            physical: true,
         };
-        let (mut stream, _) = self.client.watch(create).await.map_err(text)?;
-        let (mut keys, mut reached) = (0, revision);
-        while reached < now {
-            let response = tokio::time::timeout(LIMIT, stream.next());
-            let response = response.await.map_err(text)?.map_err(text)?;
-            for kv in response.events.iter().filter_map(|event| event.kv.as_ref()) {
-                keys += 1;
-                reached = kv.mod_revision;
-            }
-        }
-        Ok(keys)
+        self.client.compact(compaction).await.map_err(text)?;
+        Ok(())
     }
 
     /// Waits until every replica reports this many streams, and that all of them have accepted what is published.
@@ -259,7 +147,7 @@ impl Etcd {
         let prefix = Prefix::new(prefix).map_err(text)?;
         let deadline = Instant::now() + LIMIT;
         loop {
-            let statuses = writer::read_fleet(&mut self.session, &prefix);
+            let statuses = writer::read_fleet(&mut self.writer.session, &prefix);
             let statuses = statuses.await.map_err(text)?;
             let mut replicas = statuses.replicas.values();
             let in_sync = replicas.all(|one| [one.streams, one.in_sync] == [streams as u64; 2]);
@@ -271,6 +159,16 @@ impl Etcd {
             }
             tokio::time::sleep(POLL).await;
         }
+    }
+
+    /// Waits for the same, and returns the number of replicas whose digest is not that of the head.
+    pub(super) async fn strayed(&mut self, prefix: &str, streams: usize) -> Result<usize, String> {
+        let statuses = self.settled(prefix, streams).await?;
+        let lane = Segment::lane("main").map_err(text)?;
+        let head = statuses.heads.get(&lane).ok_or("no head")?;
+        let served = statuses.replicas.values().map(|one| one.lane(&lane));
+        let others = served.filter(|served| !served.is_some_and(|served| served.is_of(head)));
+        Ok(others.count())
     }
 
     /// Reads all keys below a prefix, in pages at one revision, without a look at the values. Returns the time that it took.
@@ -297,37 +195,6 @@ impl Etcd {
     }
 }
 
-/// Watches a prefix over one connection. See [`Etcd::watch`].
-async fn watch(
-    client: &EtcdClient,
-    prefix: &str,
-) -> Result<mpsc::UnboundedReceiver<Instant>, String> {
-    let create = WatchCreateRequest {
-        key: prefix.as_bytes().to_vec().into(),
-        range_end: prefix_end(prefix.as_bytes()).into(),
-        fragment: true,
-        ..WatchCreateRequest::default()
-    };
-    let (mut stream, _) = client.watch(create).await.map_err(text)?;
-    let (sender, times) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        let mut reached = 0;
-        while let Ok(response) = stream.next().await {
-            // etcd sends several revisions in one response, and parts of one in several.
-            for kv in response.events.iter().filter_map(|event| event.kv.as_ref()) {
-                if kv.mod_revision == reached {
-                    continue;
-                }
-                reached = kv.mod_revision;
-                if sender.send(Instant::now()).is_err() {
-                    return;
-                }
-            }
-        }
-    });
-    Ok(times)
-}
-
 /// Tries again until the cluster has a leader.
 async fn connect(endpoints: &Endpoints, options: &ClientOptions) -> Result<EtcdClient, String> {
     let first = endpoints.iter().next().ok_or("no member")?;
@@ -350,17 +217,6 @@ async fn connect(endpoints: &Endpoints, options: &ClientOptions) -> Result<EtcdC
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
-}
-
-/// Returns a cluster as it is published.
-pub(super) fn entry(index: usize, generation: usize) -> (Entry, Arc<Stored>) {
-    let resource = Holding::Clusters.resource(index, generation);
-    let place = Place {
-        group: None,
-        resource_type: resource.resource_type().clone(),
-        name: Arc::clone(resource.name()),
-    };
-    (place.into(), Arc::new(Stored::of_resource(&resource, None)))
 }
 
 fn plain(prefix: &str, index: usize, generation: usize) -> PutRequest {

@@ -1,6 +1,7 @@
 //! Servers that follow etcd, each with a client that reads everything.
 
-use std::time::Instant;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -9,6 +10,10 @@ use super::super::probe::Probe;
 use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use crate::program::program;
 use crate::roles::Part;
+use crate::serve::ANY_PORT;
+
+/// Pause between two looks at a replica.
+const POLL: Duration = Duration::from_millis(2);
 
 /// Servers of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +35,8 @@ pub(super) struct Replica {
 
 impl Replica {
     /// Starts `oxds serve --etcd` without a state of its own.
-    pub(super) fn oxds(etcd: &Etcd, prefix: &str, id: &str) -> Result<Self, String> {
-        let arguments = [
-            "serve",
-            "--etcd",
-            &etcd.urls,
-            "--prefix",
-            prefix,
-            "--replica",
-            id,
-        ];
+    pub(super) fn oxds(urls: &str, prefix: &str, id: &str) -> Result<Self, String> {
+        let arguments = ["serve", "--etcd", urls, "--prefix", prefix, "--replica", id];
         serve(&arguments)
     }
 
@@ -61,8 +58,29 @@ impl Replica {
         metrics::value(http, name)
     }
 
+    /// Waits until it serves.
+    pub(super) async fn ready(&self) -> Result<(), String> {
+        self.until("ready", Self::is_ready).await
+    }
+
+    /// Waits until it is like this.
+    pub(super) async fn until(
+        &self,
+        what: &str,
+        is_so: impl Fn(&Self) -> Result<bool, String>,
+    ) -> Result<(), String> {
+        let deadline = Instant::now() + LIMIT;
+        while !is_so(self)? {
+            if Instant::now() > deadline {
+                return Err(format!("not {what} within {LIMIT:?}"));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
     /// Whether it serves.
-    pub(super) fn is_ready(&self) -> Result<bool, String> {
+    fn is_ready(&self) -> Result<bool, String> {
         let http = self.http.as_deref().ok_or("a peer without readiness")?;
         Ok(metrics::page(http, "/readyz")?.starts_with("HTTP/1.1 200"))
     }
@@ -70,8 +88,14 @@ impl Replica {
 
 /// Starts `oxds` with these arguments, on ports that the system chooses.
 pub(super) fn serve(arguments: &[&str]) -> Result<Replica, String> {
+    serve_at(arguments, [ANY_PORT; 2])
+}
+
+/// Starts it on these ports for gRPC and for HTTP.
+pub(super) fn serve_at(arguments: &[&str], ports: [SocketAddr; 2]) -> Result<Replica, String> {
     let program = program("OXDS_BENCH_OXDS")?;
-    let ports = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+    let [grpc, http] = ports.map(|port| port.to_string());
+    let ports = ["--grpc", &grpc, "--http", &http];
     let arguments = arguments.iter().chain(&ports).map(|&text| text.to_owned());
     let mut part = Part::start_program(&program, &arguments.collect::<Vec<_>>())?;
     let line = |text: &str, word| {
@@ -90,7 +114,7 @@ pub(super) fn serve(arguments: &[&str]) -> Result<Replica, String> {
 /// Starts servers, which do not have to be ready.
 pub(super) fn replicas(kind: Kind, etcd: &Etcd, prefix: &str) -> Result<Vec<Replica>, String> {
     let replicas = (0..REPLICAS).map(|number| match kind {
-        Kind::Oxds => Replica::oxds(etcd, prefix, &format!("r{number}")),
+        Kind::Oxds => Replica::oxds(&etcd.urls, prefix, &format!("r{number}")),
         Kind::Plain => Replica::plain(etcd, prefix),
     });
     replicas.collect()
@@ -111,7 +135,11 @@ impl Fleet {
         prefix: &str,
         clusters: usize,
     ) -> Result<Self, String> {
-        let replicas = replicas(kind, etcd, prefix)?;
+        Self::of(replicas(kind, etcd, prefix)?, clusters).await
+    }
+
+    /// Waits until the clients of these servers have this many clusters.
+    pub(super) async fn of(replicas: Vec<Replica>, clusters: usize) -> Result<Self, String> {
         let (sender, arrivals) = mpsc::unbounded_channel();
         for (number, replica) in replicas.iter().enumerate() {
             let mut probe = Probe::connect(&replica.grpc).await?;

@@ -158,7 +158,7 @@ async fn changes(
             members.push(watch.recv().await.ok_or("the watch ended")?);
         }
         if round > 0 {
-            let (begun, answered) = etcd.commit;
+            let (begun, answered) = etcd.commit();
             publishes.push(Publish {
                 begun,
                 answered,

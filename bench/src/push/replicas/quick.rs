@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use oxds_core::etcd::{Head, Key, Prefix, Segment, Stored};
 use oxds_server::store::etcd::client::EtcdClient;
-use oxds_server::store::etcd::writer;
+use oxds_server::store::etcd::writer::publish_id;
 use oxds_types::etcd::{PutRequest, RangeRequest, Request, RequestOp, TxnRequest};
 
-use super::etcd::{self, Etcd, text};
+use super::etcd::{Etcd, text};
+use super::writer::entry;
 
 /// The writer.
 pub(super) struct QuickWriter {
@@ -58,14 +59,14 @@ impl QuickWriter {
     pub(super) async fn change(&mut self) -> Result<(), String> {
         self.generation += 1;
         let number = self.generation % self.clusters;
-        let (entry, stored) = etcd::entry(number, self.generation);
+        let (place, stored) = entry(number, self.generation);
         let known = self.published.get(&number);
-        let old = known.cloned().unwrap_or_else(|| etcd::entry(number, 0).1);
+        let old = known.cloned().unwrap_or_else(|| entry(number, 0).1);
         let (old, new) = (old.digest_version(), stored.digest_version());
         let mut head = self.head.clone();
-        (head.parent, head.publish) = (Some(head.publish), writer::publish_id());
+        (head.parent, head.publish) = (Some(head.publish), publish_id());
         head.seq += 1;
-        head.digest.replace(&entry, Some(&old), Some(&new));
+        head.digest.replace(&place, Some(&old), Some(&new));
         let put = |key, value| RequestOp {
             request: Some(Request::Put(PutRequest {
                 key: self.prefix.key(&key),
@@ -76,7 +77,7 @@ impl QuickWriter {
         let transaction = TxnRequest {
             success: vec![
                 put(
-                    Key::Entry(self.lane.clone(), entry),
+                    Key::Entry(self.lane.clone(), place),
                     stored.encoded().clone(),
                 ),
                 put(Key::Head(self.lane.clone()), head.encode().into()),

@@ -5,7 +5,6 @@
 
 use std::time::{Duration, Instant};
 
-use oxds_core::etcd::Segment;
 use tokio::sync::mpsc;
 use tokio::time::{interval, timeout};
 
@@ -64,19 +63,9 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         (publishes * CHANGES) as f64 / took,
     );
 
-    let statuses = etcd.settled(PREFIX, 1).await?;
-    let lane = Segment::lane("main").map_err(text)?;
-    let head = statuses.heads.get(&lane).ok_or("no head")?;
-    let has_digest = |served: &Segment| {
-        let served = statuses
-            .replicas
-            .get(served)
-            .and_then(|one| one.lane(&lane));
-        served.is_some_and(|served| served.is_of(head))
-    };
-    let others = statuses.replicas.keys().filter(|one| !has_digest(one));
+    let others = etcd.strayed(PREFIX, 1).await?;
     let what = "replicas with another digest at the end";
-    table.limit("GB-6", what, others.count() as f64, 0.0);
+    table.limit("GB-6", what, others as f64, 0.0);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use oxds_types::codec::{self, Format};
 use oxds_types::discovery::Any;
 
 use super::super::holding::Holding;
-use super::etcd::{Etcd, LIMIT, PREFIX, text};
+use super::etcd::{Etcd, PREFIX, text};
 use super::fleet::{Replica, serve};
 use crate::Plan;
 use crate::memory::mib;
@@ -27,8 +27,8 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         drop(replica.take());
         reads.push(millis(etcd.read(PREFIX).await?));
         let start = Instant::now();
-        let started = Replica::oxds(&etcd, PREFIX, "r0")?;
-        ready(&started).await?;
+        let started = Replica::oxds(&etcd.urls, PREFIX, "r0")?;
+        started.ready().await?;
         starts.push(millis(start.elapsed()));
         cpus.push(millis(started.part.cpu()?));
         replica = Some(started);
@@ -57,7 +57,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         write(folder.path(), clusters)?;
         let path = folder.path().to_str().ok_or("a path that is not UTF-8")?;
         let beside = serve(&["serve", path])?;
-        ready(&beside).await?;
+        beside.ready().await?;
         table.row(&Row {
             id: "GB-8",
             what: &format!("memory with {clusters} resources (MiB)"),
@@ -65,17 +65,6 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
             peer: ("folder", mib(beside.part.memory()?.resident)),
             target: Target::AtMost(1.1),
         });
-    }
-    Ok(())
-}
-
-async fn ready(replica: &Replica) -> Result<(), String> {
-    let deadline = Instant::now() + LIMIT;
-    while !replica.is_ready()? {
-        if Instant::now() > deadline {
-            return Err(format!("not ready within {LIMIT:?}"));
-        }
-        tokio::time::sleep(Duration::from_millis(2)).await;
     }
     Ok(())
 }

@@ -8,7 +8,9 @@
 //! Its process has its own processor, apart from the server's ([`crate::roles`]). It counts responses and answers them;
 //! only a [`probe`](super::probe) reads their contents.
 
+mod connection;
 mod manner;
+mod roaming;
 mod scanner;
 mod stream;
 mod tally;
@@ -20,13 +22,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use oxds_types::ApiVersion;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_rustls::rustls::pki_types::ServerName;
 
+use connection::connect;
 pub(super) use manner::{Manner, Mood, Nack, text};
+pub(super) use roaming::{Choice, Roamers};
 pub(super) use scanner::{LARGE, MARKED};
 use stream::Stream;
 pub(super) use stream::framed;
@@ -34,9 +35,6 @@ pub(super) use tally::{Counted, Tally};
 
 /// A scenario without progress for this long has failed.
 const TIMEOUT: Duration = Duration::from_secs(120);
-
-/// HTTP/2 window: large enough that a server never waits for it.
-const WINDOW: u32 = 16 << 20;
 
 /// Open streams.
 pub(super) struct Swarm {
@@ -113,40 +111,13 @@ impl Swarm {
     async fn connection(&mut self) -> Result<SendRequest<Bytes>, String> {
         let (sender, streams) = match self.connection.take() {
             Some((sender, streams)) if streams < self.manner.per_connection => (sender, streams),
-            _ => (self.connect().await?, 0),
+            _ => {
+                let tasks = &mut self.tasks;
+                (connect(self.address, &self.manner, tasks).await?, 0)
+            }
         };
         self.connection = Some((sender.clone(), streams + 1));
         sender.ready().await.map_err(text)
-    }
-
-    async fn connect(&mut self) -> Result<SendRequest<Bytes>, String> {
-        let socket = TcpStream::connect(self.address).await.map_err(text)?;
-        socket.set_nodelay(true).map_err(text)?;
-        match self.manner.tls.clone() {
-            Some(tls) => {
-                let name = ServerName::from(self.address.ip());
-                let socket = tls.connect(name, socket).await.map_err(text)?;
-                self.handshake(socket).await
-            }
-            None => self.handshake(socket).await,
-        }
-    }
-
-    async fn handshake(
-        &mut self,
-        socket: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    ) -> Result<SendRequest<Bytes>, String> {
-        let (sender, connection) = h2::client::Builder::new()
-            .initial_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW)
-            .handshake(socket)
-            .await
-            .map_err(text)?;
-        self.tasks.spawn(async {
-            // Its streams report how it ended.
-            let _ = connection.await;
-        });
-        Ok(sender)
     }
 
     /// Sends a command to every stream.

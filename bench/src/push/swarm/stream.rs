@@ -27,6 +27,7 @@ pub(super) struct Stream {
     accepted: String,
     /// Marked resources that it has accepted.
     marked: usize,
+    is_answered: bool,
 }
 
 impl Stream {
@@ -58,16 +59,23 @@ impl Stream {
             tally,
             accepted: String::new(),
             marked: 0,
+            is_answered: false,
         })
     }
 
-    pub(super) async fn run(self, first: Bytes) {
+    pub(super) async fn run(mut self, first: Bytes) {
         let tally = Arc::clone(&self.tally);
         let ended = self.talk(first).await;
         tally.ended(ended.err().unwrap_or_else(|| "by the server".to_owned()));
     }
 
-    async fn talk(mut self, first: Bytes) -> Result<(), String> {
+    /// Whether there was a response.
+    pub(super) fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
+    /// Sends the first request, and answers responses until the stream ends.
+    pub(super) async fn talk(&mut self, first: Bytes) -> Result<(), String> {
         self.requests.send_data(first, false).map_err(text)?;
         let mut body = (&mut self.response).await.map_err(text)?.into_body();
         let mut scanner = Scanner::default();
@@ -86,6 +94,7 @@ impl Stream {
                 .release_capacity(data.len())
                 .map_err(text)?;
             for seen in whole.drain(..) {
+                self.is_answered = true;
                 self.tally.add(&seen);
                 if !self.manner.answer_after.is_zero() {
                     tokio::time::sleep(self.manner.answer_after).await;

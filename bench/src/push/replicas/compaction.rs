@@ -1,0 +1,92 @@
+//! GB-12: a replica is cut off from etcd, whose history is discarded meanwhile: until it serves what it has missed.
+//!
+//! ```text
+//!   cut off ── 50 publishes of a cluster each ── compaction ── connected: reads everything ── its clients have the 50, and no others
+//! ```
+
+use std::ops::RangeInclusive;
+
+use oxds_core::snapshot::Protocol;
+
+use super::super::holding::{Holding, resource_name};
+use super::super::request;
+use super::super::swarm::{Manner, Swarm};
+use super::etcd::{Etcd, PREFIX, REPLICAS};
+use super::fleet::{Fleet, Replica};
+use crate::Plan;
+use crate::proxy::Proxy;
+use crate::report::{Table, percentile_micros};
+
+/// Publishes that the replica misses; each changes another cluster.
+const CHANGES: usize = 50;
+/// Allowed time, in milliseconds.
+const MOST_MILLIS: f64 = 1_300.0;
+/// Clients of the replica that request the changed clusters by name.
+const CLIENTS: usize = 100;
+
+pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds) = if plan.smoke { (1_000, 1) } else { (100_000, 5) };
+    let mut etcd = Etcd::start().await?;
+    etcd.fill(PREFIX, clusters).await?;
+    let first = etcd.members.urls().remove(0);
+    let proxy = Proxy::start(&[first.trim_start_matches("http://")])?;
+    let mut replicas = Vec::new();
+    for number in 0..REPLICAS {
+        let urls = match number {
+            0 => format!("http://{}", proxy.address()),
+            _ => etcd.urls.clone(),
+        };
+        replicas.push(Replica::oxds(&urls, PREFIX, &format!("r{number}"))?);
+    }
+    let mut fleet = Fleet::of(replicas, clusters).await?;
+    // The writer's first cluster is the second one.
+    let names = 1..=CHANGES * rounds;
+    let swarm = swarm(&fleet.replicas[0].grpc, names).await?;
+    let mut writer = etcd.quick_writer(PREFIX, clusters).await?;
+    let resources = swarm.mark().resources;
+    let (mut times, mut expected) = (Vec::new(), resources);
+    for _ in 0..rounds {
+        let reads = fleet.replicas[0].metric("oxds_store_reads_total")?;
+        proxy.cut();
+        let is_away = |replica: &Replica| Ok(replica.metric("oxds_store_connected")? == 0);
+        fleet.replicas[0].until("cut off", is_away).await?;
+        for _ in 0..CHANGES {
+            writer.change().await?;
+        }
+        etcd.compact().await?;
+        proxy.restore();
+        let arrivals = fleet.arrivals(CHANGES).await?;
+        let connected = proxy.first().ok_or("the replica has not connected")?;
+        times.push(arrivals[0].saturating_duration_since(connected));
+        expected += (CHANGES * CLIENTS) as u64;
+        swarm.until(expected, |counted| counted.resources).await?;
+        let again = fleet.replicas[0].metric("oxds_store_reads_total")? - reads;
+        if again != 1 {
+            return Err(format!("{again} reads of the store, expected one"));
+        }
+    }
+    // Clients get nothing else: the next change is the next resource that arrives.
+    writer.change().await?;
+    fleet.until(1).await?;
+    times.sort_unstable();
+    let millis = |time: f64| percentile_micros(&times, time) / 1e3;
+    let what = format!("{CHANGES} of {clusters}, connected to served, p50 (ms)");
+    table.limit("GB-12", &what, millis(0.5), MOST_MILLIS);
+    let what = format!("the longest of {rounds} (ms)");
+    table.limit("GB-12", &what, millis(1.0), MOST_MILLIS);
+    let per_client = (swarm.mark().resources - resources) as f64 / CLIENTS as f64 / rounds as f64;
+    let what = format!("resources to each of {CLIENTS} clients");
+    table.limit("GB-12", &what, per_client, CHANGES as f64);
+    Ok(())
+}
+
+/// Connects clients that have requested these clusters and have them.
+async fn swarm(address: &str, clusters: RangeInclusive<usize>) -> Result<Swarm, String> {
+    let resource_type = Holding::Clusters.resource_type();
+    let names: Vec<_> = clusters.map(resource_name).collect();
+    let mut swarm = Swarm::new(address, Manner::new(resource_type.clone(), Protocol::Delta))?;
+    let resources = names.len();
+    let first = request::named(&resource_type, names, [].into());
+    swarm.fill(CLIENTS, &first, resources).await?;
+    Ok(swarm)
+}

@@ -1,0 +1,293 @@
+//! GB-10: the leader of etcd is killed under 100 publishes per second: how long no publish is acknowledged, and whether one is lost.
+//!
+//! ```text
+//!   publishes ──┐            ┌── the writer's member is the leader, or a follower
+//!   plain puts ─┴─▶ member ──┘   the leader is killed: the longest time between two acknowledgements
+//! ```
+//!
+//! A plain put beside each writer shows the pause of etcd itself: it is tried again at the next member, as a publish is. A follower may
+//! have sent a proposal to the leader that died; it answers neither, until the client's time limit.
+
+use std::time::{Duration, Instant};
+
+use oxds_core::etcd::{Head, Key, Prefix, PublishId, Segment};
+use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient, Members};
+use oxds_types::etcd::{PutRequest, RangeRequest};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::etcd::{Etcd, LIMIT, PREFIX, text};
+use super::fleet::{Kind, replicas};
+use super::writer::Writer;
+use crate::Plan;
+use crate::report::{Row, Table, Target, median};
+
+/// Time between two publishes.
+const PACE: Duration = Duration::from_millis(10);
+/// Clusters of the configuration, and of a publish.
+const CLUSTERS: usize = 100;
+const CHANGES: usize = 10;
+/// Allowed pause: the election, and half a second, in milliseconds.
+const MOST_MILLIS: f64 = 2_000.0;
+/// Allowed pause beyond that of a plain put, in milliseconds.
+const MOST_BEYOND: f64 = 500.0;
+
+/// Member of the writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Leader,
+    Follower,
+}
+
+pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+    let (rounds, around): (usize, _) = match plan.smoke {
+        true => (1, Duration::from_millis(300)),
+        false => (5, Duration::from_secs(3)),
+    };
+    let places: &[_] = match plan.smoke {
+        true => &[At::Leader],
+        false => &[At::Leader, At::Follower],
+    };
+    let mut etcd = Etcd::start().await?;
+    etcd.fill(PREFIX, CLUSTERS).await?;
+    let _replicas = replicas(Kind::Oxds, &etcd, PREFIX)?;
+    etcd.settled(PREFIX, 0).await?;
+    let before = etcd.revision().await?;
+    let mut acknowledged = Vec::new();
+    for &at in places {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let round = kill_leader(&mut etcd, at, around, acknowledged.len()).await?;
+            ours.push(longest(round.publishes.iter().map(|(_, time)| *time)));
+            theirs.push(longest(round.puts.iter().copied()));
+            acknowledged.extend(round.publishes.into_iter().map(|(publish, _)| publish));
+            etcd.restart().await?;
+        }
+        print(table, at, ours, theirs);
+    }
+    let chain = chain(&etcd, before).await?;
+    let count = |publish| chain.iter().filter(|one| *one == publish).count();
+    let counts: Vec<_> = acknowledged.iter().map(count).collect();
+    let lost = counts.iter().filter(|&&count| count == 0).count();
+    let what = format!("acknowledged publishes lost, of {}", counts.len());
+    table.limit("GB-10", &what, lost as f64, 0.0);
+    let twice = counts.iter().filter(|&&count| count > 1).count();
+    table.limit("GB-10", "publishes that happened twice", twice as f64, 0.0);
+    let others = etcd.strayed(PREFIX, 0).await?;
+    let what = "replicas with another digest at the end";
+    table.limit("GB-10", what, others as f64, 0.0);
+    Ok(())
+}
+
+fn print(table: &mut Table, at: At, ours: Vec<f64>, theirs: Vec<f64>) {
+    let at = match at {
+        At::Leader => "writer at the leader",
+        At::Follower => "writer at a follower",
+    };
+    table.note(&format!(
+        "GB-10, {at}: pauses of publishes {ours:.0?} ms, of puts {theirs:.0?} ms"
+    ));
+    let (ours, theirs) = (median(ours), median(theirs));
+    table.row(&Row {
+        id: "GB-10",
+        what: &format!("{at}: pause (ms)"),
+        ours,
+        peer: ("plain put", theirs),
+        target: Target::None,
+    });
+    table.limit("GB-10", &format!("{at}: pause (ms)"), ours, MOST_MILLIS);
+    let what = format!("{at}: beyond the put's pause (ms)");
+    table.limit("GB-10", &what, ours - theirs, MOST_BEYOND);
+}
+
+/// Acknowledgements of a round.
+#[derive(Default)]
+struct Round {
+    publishes: Vec<(PublishId, Instant)>,
+    puts: Vec<Instant>,
+}
+
+/// Publishes and puts until the leader is dead, and both have gone on for a while.
+async fn kill_leader(
+    etcd: &mut Etcd,
+    at: At,
+    around: Duration,
+    generation: usize,
+) -> Result<Round, String> {
+    let leader = leader(etcd).await?;
+    let mut urls = etcd.members.urls();
+    // The first URL is used first.
+    let first = match at {
+        At::Leader => leader,
+        At::Follower => (leader + 1) % urls.len(),
+    };
+    urls.rotate_left(first);
+    let endpoints: Endpoints = urls.join(",").parse().map_err(text)?;
+    let options = ClientOptions::new(&endpoints, None).map_err(text)?;
+    let mut round = Round::default();
+    let Round { publishes, puts } = &mut round;
+    let killed_at = std::cell::Cell::new(None);
+    let is_over = |last: Instant| {
+        let killed: Option<Instant> = killed_at.get();
+        killed.is_some_and(|killed| last > killed + around)
+    };
+    let publishing = async {
+        let mut writer = Writer::new(endpoints.clone(), options.clone());
+        writer.generation = generation;
+        let mut ticks = ticks();
+        loop {
+            ticks.tick().await;
+            let first = writer.generation * CHANGES % CLUSTERS;
+            let publish = writer.change(PREFIX, first..first + CHANGES).await?;
+            let at = Instant::now();
+            publishes.push((publish, at));
+            if is_over(at) {
+                return Ok::<_, String>(());
+            }
+        }
+    };
+    let putting = async {
+        let mut putter = Putter::new(endpoints.clone(), options.clone());
+        let mut ticks = ticks();
+        loop {
+            ticks.tick().await;
+            let at = putter.put().await?;
+            puts.push(at);
+            if is_over(at) {
+                return Ok(());
+            }
+        }
+    };
+    let killing = async {
+        sleep(around).await;
+        etcd.members.kill(leader);
+        killed_at.set(Some(Instant::now()));
+        Ok(())
+    };
+    let together = async { tokio::try_join!(publishing, putting, killing) };
+    tokio::time::timeout(LIMIT, together)
+        .await
+        .map_err(text)??;
+    Ok(round)
+}
+
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = interval(PACE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+/// The number of the member that leads.
+async fn leader(etcd: &Etcd) -> Result<usize, String> {
+    let leader = etcd.client.status().await.map_err(text)?.leader;
+    let endpoints: Endpoints = etcd.urls.parse().map_err(text)?;
+    let options = ClientOptions::new(&endpoints, None).map_err(text)?;
+    for (number, endpoint) in endpoints.iter().enumerate() {
+        let client = EtcdClient::connect(endpoint, &options)
+            .await
+            .map_err(text)?;
+        if client.identity().member == leader {
+            return Ok(number);
+        }
+    }
+    Err("no member leads".to_owned())
+}
+
+/// A client that puts one key, at the next member after a failure.
+struct Putter {
+    members: Members,
+    options: ClientOptions,
+    client: Option<EtcdClient>,
+}
+
+impl Putter {
+    fn new(endpoints: Endpoints, options: ClientOptions) -> Self {
+        Self {
+            members: Members::new(endpoints, 0),
+            options,
+            client: None,
+        }
+    }
+
+    /// Puts the key until that is acknowledged, and returns the time.
+    async fn put(&mut self) -> Result<Instant, String> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            match self.once().await {
+                Ok(()) => return Ok(Instant::now()),
+                Err(error) if Instant::now() > deadline => return Err(error),
+                Err(_) => {
+                    self.client = None;
+                    self.members.use_next();
+                    sleep(PACE).await;
+                }
+            }
+        }
+    }
+
+    async fn once(&mut self) -> Result<(), String> {
+        let client = match &self.client {
+            Some(client) => client.clone(),
+            None => {
+                let member = self.members.current();
+                EtcdClient::connect(member, &self.options)
+                    .await
+                    .map_err(text)?
+            }
+        };
+        self.client = Some(client.clone());
+        let put = PutRequest {
+            key: b"/beside"[..].into(),
+            ..PutRequest::default()
+        };
+        client.put(put).await.map(drop).map_err(text)
+    }
+}
+
+/// The longest time between two acknowledgements, in milliseconds.
+fn longest(times: impl Iterator<Item = Instant> + Clone) -> f64 {
+    let pauses = times
+        .clone()
+        .zip(times.skip(1))
+        .map(|(one, next)| next - one);
+    pauses
+        .max()
+        .map_or(f64::NAN, |pause| pause.as_secs_f64() * 1e3)
+}
+
+/// Returns the publishes since a revision, in order. Each must follow the one before.
+async fn chain(etcd: &Etcd, after: i64) -> Result<Vec<PublishId>, String> {
+    let prefix = Prefix::new(PREFIX).map_err(text)?;
+    let key = prefix.key(&Key::Head(Segment::lane("main").map_err(text)?));
+    let request = RangeRequest {
+        key: key.clone(),
+        ..RangeRequest::default()
+    };
+    let answer = etcd.client.range(request).await.map_err(text)?;
+    let last = answer.kvs.first().ok_or("no head")?.mod_revision;
+    let history = etcd
+        .history((key.to_vec(), Vec::new()), after, last)
+        .await?;
+    let mut chain: Vec<Head> = Vec::new();
+    for kv in history {
+        let head = Head::decode(&kv.value).map_err(text)?;
+        let follows = |last: &Head| head.parent == Some(last.publish) && head.seq == last.seq + 1;
+        if !chain.last().is_none_or(follows) {
+            return Err(format!("{head:?} does not follow the publish before"));
+        }
+        chain.push(head);
+    }
+    Ok(chain.into_iter().map(|head| head.publish).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gb10_pause_is_the_longest_time_between_two() {
+        let start = Instant::now();
+        let times = [0, 10, 1_510, 1_520].map(|millis| start + Duration::from_millis(millis));
+        assert!((longest(times.into_iter()) - 1_500.0).abs() < 1e-6);
+        assert!(longest([start].into_iter()).is_nan());
+    }
+}
