@@ -13,8 +13,6 @@ use oxds_channel::testing::EchoBackend;
 use oxds_server::{DirStore, Server, dir};
 use tokio::sync::oneshot;
 
-use crate::roles::Part;
-
 pub(crate) const ANY_PORT: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -30,13 +28,6 @@ pub(crate) async fn backend() -> Result<(), String> {
     };
     obey(move |line| Some(count(line).to_string())).await;
     Ok(())
-}
-
-/// Returns the number of calls that a backend has had.
-pub(crate) fn calls_of(backend: &mut Part) -> Result<u64, String> {
-    backend.tell("calls")?;
-    let line = backend.answer()?;
-    line.parse().map_err(|_| format!("not a number: {line}"))
 }
 
 pub(crate) async fn control_plane(folder: &Path) -> Result<(), String> {

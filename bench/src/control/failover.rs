@@ -12,7 +12,6 @@ use super::resources;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Processors, Role};
-use crate::serve;
 
 /// Longer than any backoff before the first response of the secondary.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -78,7 +77,7 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     std::thread::sleep(Duration::from_millis(300));
     let killed = Instant::now();
     drop(p);
-    while serve::calls_of(&mut new)? == 0 {
+    while new.calls()? == 0 {
         if killed.elapsed() > TIMEOUT {
             return Err(format!(
                 "{} has not fallen back within {TIMEOUT:?}",

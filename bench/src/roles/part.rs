@@ -141,7 +141,16 @@ impl Part {
 
     /// User and system time that the part has used, in microseconds.
     pub(crate) fn cpu_micros(&mut self) -> Result<u64, String> {
-        self.tell("cpu")?;
+        self.ask("cpu")
+    }
+
+    /// Number of calls that a backend has had.
+    pub(crate) fn calls(&mut self) -> Result<u64, String> {
+        self.ask("calls")
+    }
+
+    fn ask(&mut self, number: &str) -> Result<u64, String> {
+        self.tell(number)?;
         let line = self.answer()?;
         line.parse().map_err(|_| format!("not a number: {line}"))
     }

@@ -3,16 +3,18 @@
 //! It ACKs each response, and after the end of a stream goes on at the next server with what it has, as Envoy does. Messages are those of
 //! `envoy-types`, not our own.
 
+mod seen;
 mod stream;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+pub(crate) use self::seen::{Clusters, Received};
+use self::seen::{Seen, lock};
 use crate::Fallible;
 use crate::wait::until;
 use crate::wire::Protocol;
@@ -20,55 +22,11 @@ use crate::wire::Protocol;
 /// Pause before the next server is tried.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Clusters by name, with the text that each has in `alt_stat_name`: scenarios write there which publish it is of.
-pub(crate) type Clusters = BTreeMap<String, String>;
-
 /// A running client. Dropping it ends its stream.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     seen: Arc<Mutex<Seen>>,
     task: JoinHandle<()>,
-}
-
-/// One response as it was received.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Received {
-    pub(crate) changed: Clusters,
-    /// Delta only.
-    pub(crate) removed: Vec<String>,
-    /// Number of clusters that the client has after it.
-    pub(crate) total: usize,
-    /// Number of its stream: 1 for the first one.
-    pub(crate) stream: u64,
-    /// Number of the server's process, as the scenario counts them.
-    pub(crate) process: u64,
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    has: Clusters,
-    /// Delta: versions of these clusters.
-    versions: BTreeMap<String, String>,
-    responses: Vec<Received>,
-    stream: u64,
-    process: u64,
-}
-
-impl Seen {
-    fn begin_stream(&mut self, process: u64) {
-        self.stream += 1;
-        self.process = process;
-    }
-
-    /// Adds a response, which `has` contains already.
-    fn record(&mut self, received: Received) {
-        self.responses.push(Received {
-            total: self.has.len(),
-            stream: self.stream,
-            process: self.process,
-            ..received
-        });
-    }
 }
 
 impl Subscriber {
@@ -174,8 +132,4 @@ fn owned(clusters: &[(&str, &str)]) -> Clusters {
     pairs
         .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
         .collect()
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

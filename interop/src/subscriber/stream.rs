@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
-use super::{Clusters, Received, Seen, lock};
+use super::seen::{Clusters, Received, Seen, lock};
 use crate::Fallible;
 use crate::wire::Protocol;
 

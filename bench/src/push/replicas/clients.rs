@@ -11,8 +11,9 @@ use super::super::holding::{Holding, resource_name};
 use super::super::probe::Probe;
 use super::super::request;
 use super::super::swarm::{Choice, Manner, Roamers, Swarm};
-use super::etcd::{REPLICAS, text};
+use super::etcd::REPLICAS;
 use super::fleet::{Fleet, Replica};
+use super::text::text;
 use crate::report::Table;
 
 /// Names that a client requests.

@@ -13,6 +13,7 @@ use oxds_types::etcd::{
 
 use super::super::holding::{Holding, resource_name};
 use super::members::Members;
+use super::text::text;
 use super::writer::Writer;
 
 /// Replicas of the configuration.
@@ -225,8 +226,4 @@ fn plain(prefix: &str, index: usize, generation: usize) -> PutRequest {
         value: Holding::Clusters.resource(index, generation).value(),
         ..PutRequest::default()
     }
-}
-
-pub(super) fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use super::etcd::{Etcd, text};
+use super::etcd::Etcd;
+use super::text::text;
 use crate::Plan;
 use crate::command_line::CommandLine;
 use crate::load;

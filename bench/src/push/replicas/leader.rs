@@ -15,8 +15,9 @@ use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient, Mem
 use oxds_types::etcd::{PutRequest, RangeRequest};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::etcd::{Etcd, LIMIT, PREFIX, text};
+use super::etcd::{Etcd, LIMIT, PREFIX};
 use super::fleet::{Kind, replicas};
+use super::text::text;
 use super::writer::Writer;
 use crate::Plan;
 use crate::report::{Row, Table, Target, median};

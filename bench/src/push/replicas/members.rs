@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::etcd::text;
 use super::ports::HeldPorts;
+use super::text::text;
 use crate::program::program;
 use crate::roles::{Part, Processors};
 

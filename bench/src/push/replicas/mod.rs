@@ -49,6 +49,7 @@ mod quick;
 mod rate;
 mod rolling;
 mod start;
+mod text;
 mod waiting;
 mod watches;
 mod writer;

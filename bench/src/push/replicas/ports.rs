@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::TcpSocket;
 
-use super::etcd::text;
+use super::text::text;
 
 /// Ports of the loopback address: nothing else gets them.
 #[derive(Debug, Default)]

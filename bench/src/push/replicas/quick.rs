@@ -10,7 +10,8 @@ use oxds_server::store::etcd::client::EtcdClient;
 use oxds_server::store::etcd::writer::publish_id;
 use oxds_types::etcd::{PutRequest, RangeRequest, Request, RequestOp, TxnRequest};
 
-use super::etcd::{Etcd, text};
+use super::etcd::Etcd;
+use super::text::text;
 use super::writer::entry;
 
 /// The writer.

@@ -10,8 +10,9 @@ use tokio::time::{interval, timeout};
 
 use super::super::holding::{now_micros, stamp};
 use super::super::probe::Probe;
-use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS, text};
+use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use super::fleet::{Kind, Replica, published, replicas};
+use super::text::text;
 use crate::Plan;
 use crate::report::{Row, Table, Target, percentile_micros};
 

@@ -17,9 +17,10 @@ use tokio::time::sleep;
 
 use super::super::swarm::{Choice, Roamers};
 use super::clients::Clients;
-use super::etcd::{Etcd, LIMIT, REPLICAS, text};
+use super::etcd::{Etcd, LIMIT, REPLICAS};
 use super::fleet::{Replica, serve_at};
 use super::ports::HeldPorts;
+use super::text::text;
 use crate::Plan;
 use crate::command_line::CommandLine;
 use crate::control::{calls, resources};
@@ -29,7 +30,6 @@ use crate::report::{Row, Table, Target};
 use crate::roles::{Part, Processors, Role};
 use crate::rpc::Variant;
 use crate::rpc::variant::bootstrap;
-use crate::serve;
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(5);
@@ -72,7 +72,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     // The channel still follows: the calls move.
     publish(&etcd, folder.path(), backends[1].hello()).await?;
     until("calls at the other backend", async || {
-        Ok(serve::calls_of(&mut backends[1])? >= u64::from(rate) / 10)
+        Ok(backends[1].calls()? >= u64::from(rate) / 10)
     })
     .await?;
     let failed = calls::status(&mut calling)?.failed;

@@ -7,8 +7,9 @@ use oxds_types::codec::{self, Format};
 use oxds_types::discovery::Any;
 
 use super::super::holding::Holding;
-use super::etcd::{Etcd, PREFIX, text};
+use super::etcd::{Etcd, PREFIX};
 use super::fleet::{Replica, serve};
+use super::text::text;
 use crate::Plan;
 use crate::memory::mib;
 use crate::report::{Row, Table, Target, median};

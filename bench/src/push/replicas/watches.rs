@@ -7,7 +7,8 @@ use oxds_types::etcd::{KeyValue, WatchCreateRequest, prefix_end};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::etcd::{Etcd, LIMIT, ZERO, text};
+use super::etcd::{Etcd, LIMIT, ZERO};
+use super::text::text;
 
 /// Time when each revision arrived.
 pub(super) type Times = mpsc::UnboundedReceiver<Instant>;

@@ -11,7 +11,7 @@ use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
 
 use super::super::holding::Holding;
-use super::etcd::text;
+use super::text::text;
 
 /// A writer with a connection of its own.
 #[derive(Debug)]
