@@ -20,8 +20,8 @@ const LANE_OF: [usize; 3] = [0, 0, 1];
 const LARGE: usize = 30;
 /// Clusters of its own that a writer keeps at most.
 const SINGLES: usize = 8;
-/// From the healing until the last writer has ended: each gives up by itself.
-const END: Duration = Duration::from_secs(60);
+/// From the healing until the last publish of a long round, on a machine that does three per second.
+const END: Duration = Duration::from_secs(180);
 
 /// The writers.
 #[derive(Debug)]
