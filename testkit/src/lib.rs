@@ -29,7 +29,7 @@ pub use tls_front::TlsFront;
 use std::time::Duration;
 
 /// Deadline for events in tests: long enough for a loaded machine, and never reached when a test passes.
-pub const SOON: Duration = Duration::from_secs(20);
+pub const SOON: Duration = Duration::from_secs(30);
 
 /// Compiles the examples of the repository's front page.
 #[cfg(doctest)]

@@ -52,8 +52,7 @@ use oxds_types::ResourceType;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// The longest time that an expected event may take.
-pub(crate) const SOON: Duration = Duration::from_secs(10);
+pub(crate) use oxds_testkit::SOON;
 
 /// A running server. Dropping it stops the server.
 pub(crate) struct Running {
