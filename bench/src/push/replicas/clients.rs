@@ -12,7 +12,7 @@ use super::super::probe::Probe;
 use super::super::request;
 use super::super::swarm::{Choice, Manner, Roamers, Swarm};
 use super::etcd::REPLICAS;
-use super::fleet::{Fleet, Replica};
+use super::fleet::{Fleet, Replica, connect};
 use super::text::text;
 use crate::report::Table;
 
@@ -49,17 +49,8 @@ impl Clients {
 
     /// Connects a third to each replica. Each client has its clusters in the end.
     pub(super) async fn connect(&self, replicas: &[Replica]) -> Result<Vec<Swarm>, String> {
-        let mut swarms = Vec::new();
-        for replica in replicas {
-            let mut swarm = swarm(&replica.grpc)?;
-            for client in 0..self.count / REPLICAS {
-                swarm.open(self.first(client, &HashMap::new())).await?;
-            }
-            let all = (self.count / REPLICAS * NAMES) as u64;
-            swarm.until(all, |counted| counted.resources).await?;
-            swarms.push(swarm);
-        }
-        Ok(swarms)
+        let first = |client| self.first(client, &HashMap::new());
+        connect(replicas, &manner(), self.count / REPLICAS, first, NAMES).await
     }
 
     /// Connects clients that choose a replica, and another one when their stream ends. Each has its clusters in the end.

@@ -12,7 +12,7 @@ use super::super::holding::{Holding, resource_name};
 use super::super::request;
 use super::super::swarm::{Manner, Swarm};
 use super::etcd::{Etcd, PREFIX, REPLICAS};
-use super::fleet::{Fleet, Replica};
+use super::fleet::{Fleet, Replica, connect};
 use crate::Plan;
 use crate::proxy::Proxy;
 use crate::report::{Table, percentile_micros};
@@ -21,7 +21,7 @@ use crate::report::{Table, percentile_micros};
 const CHANGES: usize = 50;
 /// Allowed time, in milliseconds.
 const MOST_MILLIS: f64 = 1_300.0;
-/// Clients of the replica that request the changed clusters by name.
+/// Clients of each replica that request the changed clusters by name.
 const CLIENTS: usize = 100;
 
 pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
@@ -41,7 +41,8 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let mut fleet = Fleet::of(replicas, clusters).await?;
     // The writer's first cluster is the second one.
     let names = 1..=CHANGES * rounds;
-    let swarm = swarm(&fleet.replicas[0].grpc, names).await?;
+    let swarms = swarms(&fleet.replicas, names).await?;
+    let swarm = &swarms[0];
     let mut writer = etcd.quick_writer(PREFIX, clusters).await?;
     let resources = swarm.mark().resources;
     let (mut times, mut expected) = (Vec::new(), resources);
@@ -80,13 +81,15 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// Connects clients that have requested these clusters and have them.
-async fn swarm(address: &str, clusters: RangeInclusive<usize>) -> Result<Swarm, String> {
+/// Connects clients that have requested these clusters and have them: as many to each replica, so that none of them is moved.
+async fn swarms(
+    replicas: &[Replica],
+    clusters: RangeInclusive<usize>,
+) -> Result<Vec<Swarm>, String> {
     let resource_type = Holding::Clusters.resource_type();
     let names: Vec<_> = clusters.map(resource_name).collect();
-    let mut swarm = Swarm::new(address, Manner::new(resource_type.clone(), Protocol::Delta))?;
+    let manner = Manner::new(resource_type.clone(), Protocol::Delta);
     let resources = names.len();
     let first = request::named(&resource_type, names, [].into());
-    swarm.fill(CLIENTS, &first, resources).await?;
-    Ok(swarm)
+    connect(replicas, &manner, CLIENTS, |_| first.clone(), resources).await
 }

@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::super::metrics;
 use super::super::probe::Probe;
+use super::super::swarm::{Manner, Swarm};
 use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use crate::program::program;
 use crate::roles::Part;
@@ -179,6 +181,31 @@ impl Fleet {
         }
         Ok(last)
     }
+}
+
+/// Connects this many clients to each replica: one to each in turn, because a replica that has far more than the others asks some to move.
+/// Each has this many resources in the end.
+pub(super) async fn connect(
+    replicas: &[Replica],
+    manner: &Manner,
+    clients: usize,
+    first: impl Fn(usize) -> Bytes,
+    resources: usize,
+) -> Result<Vec<Swarm>, String> {
+    let swarms = replicas
+        .iter()
+        .map(|replica| Swarm::new(&replica.grpc, manner.clone()));
+    let mut swarms = swarms.collect::<Result<Vec<_>, _>>()?;
+    for client in 0..clients {
+        for swarm in &mut swarms {
+            swarm.open(first(client)).await?;
+        }
+    }
+    for swarm in &swarms {
+        let all = (clients * resources) as u64;
+        swarm.until(all, |counted| counted.resources).await?;
+    }
+    Ok(swarms)
 }
 
 /// The prefix of a kind's configuration.

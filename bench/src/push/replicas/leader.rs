@@ -5,8 +5,9 @@
 //!   plain puts ─┴─▶ member ──┘   the leader is killed: the longest time between two acknowledgements
 //! ```
 //!
-//! A plain put beside each writer shows the pause of etcd itself: it is tried again at the next member, as a publish is. A follower may
-//! have sent a proposal to the leader that died; it answers neither, until the client's time limit.
+//! A plain put beside each writer shows the pause of etcd itself: it is tried again at the next member, as a publish is. A follower that
+//! has sent a write to the leader that died answers it after 7 s: the client's time limit of 5 s ends it before. A publish begins with
+//! reads, which the new leader ends at once.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ const CLUSTERS: usize = 100;
 const CHANGES: usize = 10;
 /// Allowed pause: the election, and half a second, in milliseconds.
 const MOST_MILLIS: f64 = 2_000.0;
-/// Allowed pause beyond that of a plain put, in milliseconds.
+/// Allowed longest pause beyond that of a plain put, in milliseconds.
 const MOST_BEYOND: f64 = 500.0;
 
 /// Member of the writers.
@@ -87,17 +88,19 @@ fn print(table: &mut Table, at: At, ours: Vec<f64>, theirs: Vec<f64>) {
     table.note(&format!(
         "GB-10, {at}: pauses of publishes {ours:.0?} ms, of puts {theirs:.0?} ms"
     ));
-    let (ours, theirs) = (median(ours), median(theirs));
+    let most = |pauses: &[f64]| pauses.iter().copied().fold(0.0, f64::max);
+    let (longest, longest_put) = (most(&ours), most(&theirs));
     table.row(&Row {
         id: "GB-10",
-        what: &format!("{at}: pause (ms)"),
-        ours,
-        peer: ("plain put", theirs),
+        what: &format!("{at}: pause, p50 (ms)"),
+        ours: median(ours),
+        peer: ("plain put", median(theirs)),
         target: Target::None,
     });
-    table.limit("GB-10", &format!("{at}: pause (ms)"), ours, MOST_MILLIS);
-    let what = format!("{at}: beyond the put's pause (ms)");
-    table.limit("GB-10", &what, ours - theirs, MOST_BEYOND);
+    let what = format!("{at}: longest pause (ms)");
+    table.limit("GB-10", &what, longest, MOST_MILLIS);
+    let what = format!("{at}: beyond the put's (ms)");
+    table.limit("GB-10", &what, longest - longest_put, MOST_BEYOND);
 }
 
 /// Acknowledgements of a round.

@@ -14,7 +14,7 @@ use super::super::holding::{Holding, resource_name};
 use super::super::request;
 use super::super::swarm::{Manner, Swarm};
 use super::etcd::{Etcd, PREFIX, REPLICAS};
-use super::fleet::{Fleet, Kind};
+use super::fleet::{Fleet, Kind, Replica, connect};
 use super::text::text;
 use crate::Plan;
 use crate::command_line::CommandLine;
@@ -41,10 +41,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;
-    let mut swarms = Vec::new();
-    for replica in &fleet.replicas {
-        swarms.push(swarm(&replica.grpc, clients).await?);
-    }
+    let swarms = swarms(&fleet.replicas, clients).await?;
     // The probe is a client, too.
     let streams = clients + 1;
     etcd.settled(PREFIX, streams).await?;
@@ -90,17 +87,18 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 }
 
 /// Connects clients that have requested the first clusters and have them.
-async fn swarm(address: &str, clients: usize) -> Result<Swarm, String> {
+async fn swarms(replicas: &[Replica], clients: usize) -> Result<Vec<Swarm>, String> {
     let resource_type = Holding::Clusters.resource_type();
     let manner = Manner {
         answer_after: ANSWER,
         ..Manner::new(resource_type.clone(), Protocol::Delta)
     };
-    let mut swarm = Swarm::new(address, manner)?;
     let names = (0..NAMES).map(resource_name).collect();
     let first = request::named(&resource_type, names, [].into());
-    swarm.fill(clients, &first, NAMES).await?;
-    let all = clients as u64;
-    swarm.until(all, |counted| counted.answers).await?;
-    Ok(swarm)
+    let swarms = connect(replicas, &manner, clients, |_| first.clone(), NAMES).await?;
+    for swarm in &swarms {
+        let all = clients as u64;
+        swarm.until(all, |counted| counted.answers).await?;
+    }
+    Ok(swarms)
 }
