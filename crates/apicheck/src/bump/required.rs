@@ -124,7 +124,7 @@ pub fn bumps(old: VersionedTree<'_>, new: VersionedTree<'_>, breaking: &[Finding
         .targets()
         .filter_map(|file| required_bump(old, new, file, &broken))
         .collect();
-    bumps.sort_by(|a, b| a.path.cmp(&b.path));
+    bumps.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     bumps
 }
 

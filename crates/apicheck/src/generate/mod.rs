@@ -64,7 +64,7 @@ pub fn next_major(tree: &Tree) -> NextMajor {
             text: printer.file(file),
         })
         .collect();
-    generated.sort_by(|a, b| a.path.cmp(&b.path));
+    generated.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     NextMajor {
         packages,
         reasons,

@@ -81,7 +81,7 @@ pub fn promote(tree: &Tree, packages: &[&str]) -> Result<Promotion, PromoteError
             not_frozen.insert(file.package.to_string());
         }
     }
-    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(Promotion {
         packages: renamed,
         files,

@@ -83,7 +83,7 @@ impl Encoder<'_> {
         let mut node = CanonicalNode::default();
         node.text(1, &message.name);
         let mut fields: Vec<&Field> = message.fields.iter().collect();
-        fields.sort_by_key(|field| field.number);
+        fields.sort_unstable_by_key(|field| field.number);
         node.all(
             2,
             fields
@@ -151,7 +151,7 @@ impl Encoder<'_> {
         let mut node = CanonicalNode::default();
         node.text(1, &of.name);
         let mut values: Vec<_> = of.values.iter().collect();
-        values.sort_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
+        values.sort_unstable_by(|a, b| (a.number, &a.name).cmp(&(b.number, &b.name)));
         node.all(
             2,
             values.into_iter().map(|value| {
@@ -173,7 +173,7 @@ impl Encoder<'_> {
         let mut node = CanonicalNode::default();
         node.text(1, &service.name);
         let mut methods: Vec<&Method> = service.methods.iter().collect();
-        methods.sort_by(|a, b| a.name.cmp(&b.name));
+        methods.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         node.all(
             2,
             methods.into_iter().map(|method| {

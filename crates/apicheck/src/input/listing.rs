@@ -175,7 +175,7 @@ impl Walk {
         let entries = std::fs::read_dir(folder).map_err(wrong)?;
         let mut entries = entries.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         // The first one of several links to a folder is followed.
-        entries.sort_by_key(std::fs::DirEntry::file_name);
+        entries.sort_unstable_by_key(std::fs::DirEntry::file_name);
         for entry in entries {
             let name = entry.file_name();
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else {

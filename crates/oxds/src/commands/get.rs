@@ -165,6 +165,6 @@ fn from_folder(
             },
         })
         .collect();
-    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok((found, exit))
 }

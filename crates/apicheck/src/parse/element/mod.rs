@@ -80,8 +80,8 @@ pub(super) fn build(
         ..
     } = builder;
     // Parents are pushed after their children, but have smaller ids.
-    messages.sort_by_key(|message| message.id);
-    enums.sort_by_key(|declared| declared.id);
+    messages.sort_unstable_by_key(|message| message.id);
+    enums.sort_unstable_by_key(|declared| declared.id);
     let parts = Parts {
         file,
         messages,

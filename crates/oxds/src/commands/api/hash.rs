@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
             .map(|message| line(&message.name, hash::root(&tree, message).to_string(), None))
             .collect(),
     };
-    lines.sort_by(|a, b| a.name.cmp(&b.name));
+    lines.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let mut output = Output::new();
     match args.format {
         Format::Json => output.json(&lines)?,
