@@ -1,4 +1,4 @@
-//! What a subscriber has received.
+//! Responses that a subscriber has received.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) struct Received {
     pub(crate) process: u64,
 }
 
-/// All that it has received, which its stream fills.
+/// Record of a client, which its stream fills.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) has: Clusters,
