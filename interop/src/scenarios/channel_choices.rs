@@ -15,7 +15,8 @@ use crate::wait::until;
 use crate::wire::Protocol;
 use crate::{Context, Fallible};
 
-const KEYS: usize = 10_000;
+/// About four for each entry of the ring.
+const KEYS: usize = 4_000;
 /// Keys that show whether a backend is still in use: it has about twelve of them.
 const PROBES: usize = 600;
 const BACKENDS: usize = 50;
@@ -108,7 +109,7 @@ fn routes() -> String {
 }
 
 /// Given 50 endpoints with weights from 1 to 4,
-/// when our channel and a client of gRPC call with 10,000 keys, and again after one endpoint has left,
+/// when our channel and a client of gRPC call with 4,000 keys, and again after one endpoint has left,
 /// then each key leads both to the same endpoint, and hardly any key has moved but those of that endpoint (A42).
 async fn chooses_as_grpc(cx: Context, grpc: Grpc) -> Fallible {
     let ring = Ring::start(&cx, api_listener()).await?;

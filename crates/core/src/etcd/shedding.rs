@@ -1,12 +1,17 @@
 //! Spreading of clients over replicas: when a replica asks some of its clients to reconnect (G-39).
 //!
 //! ```text
-//!             above 1.2 × the mean                     each second: at most 1 % of the streams, one at least
-//!  balanced ───────────────────────────▶ shedding ──┐◀─┐
-//!     ▲                                     │   │   └──┘ only connections that are older than this phase
-//!     └── at the mean, or the store is away ┘   │
-//!     └─────────────────────────────────────────┘
+//!             above 1.2 × the mean              for 3 s             each second: at most 1 % of the streams, one at least
+//!  balanced ──────────────────────────▶ above ───────────▶ shedding ──┐
+//!     ▲                                   │                  │ ▲      │ only connections that are older than this phase
+//!     │     no longer, or the store is    │                  │ └──────┘
+//!     ├───────────────────────────────────┘                  │
+//!     │     at the mean, or the store is away                │
+//!     └──────────────────────────────────────────────────────┘
 //! ```
+//!
+//! Replicas report their streams every two seconds, so what one knows of the others is that old. It judges its own number as old as
+//! that, too, and waits until all of them have reported again: otherwise each would ask clients to move while many connect everywhere.
 //!
 //! A client that comes back is not moved again in the same phase: where clients cannot choose (one address, a load balancer that
 //! prefers a zone), each of them moves once, and then all stay. No client is refused.
@@ -19,6 +24,9 @@ use crate::time::Instant;
 const SMALL: u128 = 10;
 /// Interval of moves.
 const SECOND: Duration = Duration::from_secs(1);
+/// How long a replica is above the mean before it moves clients: longer than two reports of a replica are apart (`StatusPace`), so
+/// all others have reported in the meantime.
+const SETTLING: Duration = Duration::from_secs(3);
 
 /// State machine of one replica.
 #[derive(Debug, Default)]
@@ -31,6 +39,15 @@ struct Phase {
     since: Instant,
     /// When to move streams next.
     next: Instant,
+}
+
+/// Number of streams of the replica itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnStreams {
+    /// Now.
+    pub now: u64,
+    /// As the replica reported it to the others; `None` if it has not.
+    pub reported: Option<u64>,
 }
 
 /// Streams to move now.
@@ -48,10 +65,12 @@ impl Shedding {
     pub fn handle(
         &mut self,
         now: Instant,
-        own: u64,
+        own: OwnStreams,
         others: impl IntoIterator<Item = u64>,
         is_following: bool,
     ) -> Option<Shed> {
+        // New streams count once they are reported, as those of the others do; streams that have left count no more.
+        let own = own.reported.map_or(0, |reported| reported.min(own.now));
         let (count, sum) = others
             .into_iter()
             .fold((1, u128::from(own)), |(count, sum), other| {
@@ -69,7 +88,7 @@ impl Shedding {
         }
         let new = Phase {
             since: now,
-            next: now + SECOND,
+            next: now + SETTLING,
         };
         let phase = self.phase.get_or_insert(new);
         if now < phase.next {
@@ -98,6 +117,14 @@ mod tests {
         Instant::from_epoch(Duration::from_millis(milliseconds))
     }
 
+    /// A replica whose report has its present number.
+    fn reported(streams: u64) -> OwnStreams {
+        OwnStreams {
+            now: streams,
+            reported: Some(streams),
+        }
+    }
+
     /// given three replicas with 333 streams / when a fourth joins, and clients choose any replica in turn / then each sheds 1 % each second at
     /// most, all are within 20 % of the mean in two minutes, and it ends.
     #[test]
@@ -112,7 +139,7 @@ mod tests {
                 let others = (0..4)
                     .filter(|other| *other != one)
                     .map(|other| seen[other]);
-                if let Some(shed) = machine.handle(now, seen[one], others, true) {
+                if let Some(shed) = machine.handle(now, reported(seen[one]), others, true) {
                     assert!(shed.streams <= (seen[one] / 100).max(1), "{shed:?}");
                     for _ in 0..shed.streams {
                         // A client chooses any of the four.
@@ -139,15 +166,17 @@ mod tests {
         assert_eq!(streams.iter().sum::<u64>(), 1000);
     }
 
-    /// given a replica above 1.2 × the mean / then it sheds after a second, one stream at least; not without the store, nor alone, nor at
+    /// given a replica above 1.2 × the mean / then it sheds after three seconds, one stream at least; not without the store, nor alone, nor at
     /// 1.2 × the mean, nor a few streams.
     #[test]
     fn g39_replica_sheds_only_above_the_mean() {
         let shed = |own: u64, others: &[u64], is_following: bool| {
             let mut machine = Shedding::default();
             let others = || others.iter().copied();
+            let own = reported(own);
             assert_eq!(machine.handle(at(0), own, others(), is_following), None);
-            let shed = machine.handle(at(1000), own, others(), is_following);
+            assert_eq!(machine.handle(at(2999), own, others(), is_following), None);
+            let shed = machine.handle(at(3000), own, others(), is_following);
             shed.map(|shed| shed.streams)
         };
         assert_eq!(shed(120, &[80], true), None);
@@ -165,14 +194,60 @@ mod tests {
     #[test]
     fn g39_client_that_comes_back_is_not_moved_again() {
         let mut machine = Shedding::default();
-        assert_eq!(machine.handle(at(500), 100, [0], true), None);
-        assert_eq!(machine.poll_timeout(), Some(at(1500)));
-        for second in 1..100 {
-            let shed = machine.handle(at(500 + second * 1000), 100, [0], true);
+        assert_eq!(machine.handle(at(500), reported(100), [0], true), None);
+        assert_eq!(machine.poll_timeout(), Some(at(3500)));
+        for second in 3..100 {
+            let shed = machine.handle(at(500 + second * 1000), reported(100), [0], true);
             let older_than = shed.map(|shed| shed.older_than);
             assert_eq!(older_than, Some(Duration::from_secs(second)));
         }
-        assert_eq!(machine.handle(at(200_000), 100, [100], true), None);
+        assert_eq!(
+            machine.handle(at(200_000), reported(100), [100], true),
+            None
+        );
+        assert_eq!(machine.poll_timeout(), None);
+    }
+
+    /// given three replicas that report every two seconds, not at the same time / when 3,000 clients connect to all of them alike, in ten
+    /// seconds / then none is asked to move.
+    #[test]
+    fn g39_clients_that_connect_everywhere_stay() {
+        let mut machines: [Shedding; 3] = Default::default();
+        let mut reports = [0_u64; 3];
+        for tick in 0..200_u64 {
+            let streams = 10 * tick.min(100);
+            for (one, machine) in (0_u64..).zip(&mut machines) {
+                let index = usize::try_from(one).unwrap();
+                if tick % 20 == one * 7 {
+                    reports[index] = streams;
+                }
+                let others = (0..3).filter(|other| *other != index);
+                let others: Vec<_> = others.map(|other| reports[other]).collect();
+                let own = OwnStreams {
+                    now: streams,
+                    reported: Some(reports[index]),
+                };
+                assert_eq!(machine.handle(at(tick * 100), own, others, true), None);
+            }
+        }
+        assert_eq!(reports, [1000; 3]);
+    }
+
+    /// given a replica that has not reported / then it moves nothing; streams that have left since its report are not moved a second time.
+    #[test]
+    fn g39_streams_count_once_reported_and_until_they_leave() {
+        let mut machine = Shedding::default();
+        let mut own = OwnStreams {
+            now: 1000,
+            reported: None,
+        };
+        assert_eq!(machine.handle(at(0), own, [0], true), None);
+        assert_eq!(machine.poll_timeout(), None);
+        own.reported = Some(1000);
+        assert_eq!(machine.handle(at(0), own, [0], true), None);
+        assert!(machine.handle(at(3000), own, [0], true).is_some());
+        own.now = 0;
+        assert_eq!(machine.handle(at(4000), own, [0], true), None);
         assert_eq!(machine.poll_timeout(), None);
     }
 }

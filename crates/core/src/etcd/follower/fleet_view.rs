@@ -24,6 +24,12 @@ impl Follower {
         })
     }
 
+    /// Returns the number of streams of this replica, as the others see it; `None` if it has no status in the store.
+    #[must_use]
+    pub fn reported_streams(&self) -> Option<u64> {
+        self.view.replicas.streams_of(&self.config.replica)
+    }
+
     /// Returns the number of streams of each other live replica, as it reported them.
     pub fn streams_of_others(&self) -> impl Iterator<Item = u64> {
         self.view.replicas.streams_but(&self.config.replica)

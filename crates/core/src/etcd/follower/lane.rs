@@ -91,9 +91,10 @@ pub(super) enum Stage {
 /// Reason why a state that its head vouches for is not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// The store went back.
+    /// The store went back. `store` is the seq that it had when that showed: a read begins without a head.
     WentBack {
         serving: u64,
+        store: Option<u64>,
         replica: Option<Segment>,
     },
     /// Another lane has this entry.

@@ -334,11 +334,16 @@ impl Lane {
             Some((seq, Some(replica.clone())))
         };
         let served = own.or_else(|| others().filter(|_| !is_loaded));
-        let store = self.head.as_ref().map_or(0, |head| head.seq);
-        let lost = served.filter(|(seq, _)| store < *seq && !accept_restored);
+        let store = self.head.as_ref().map(|head| head.seq);
+        let is_behind = |seq: u64| store.is_none_or(|store| store < seq);
+        let lost = served.filter(|(seq, _)| is_behind(*seq) && !accept_restored);
         let is_lost = lost.is_some();
         if let Some((serving, replica)) = lost {
-            self.obstacle = Some(Obstacle::WentBack { serving, replica });
+            self.obstacle = Some(Obstacle::WentBack {
+                serving,
+                store,
+                replica,
+            });
         } else if matches!(self.obstacle, Some(Obstacle::WentBack { .. })) {
             self.obstacle = None;
         }

@@ -47,6 +47,11 @@ impl Replicas {
         self.statuses.keys()
     }
 
+    /// Returns the number of streams of a live replica.
+    pub(super) fn streams_of(&self, replica: &Segment) -> Option<u64> {
+        self.statuses.get(replica).map(|status| status.streams)
+    }
+
     /// Returns the numbers of streams of all live replicas but one.
     pub(super) fn streams_but(&self, own: &Segment) -> impl Iterator<Item = u64> {
         let others = self

@@ -194,7 +194,11 @@ impl Lane {
         let store = self.head.as_ref().map(|head| head.seq);
         let invalid = self.head_error.clone().map(FindingKind::Invalid);
         let obstacle = self.obstacle.clone().map(|obstacle| match obstacle {
-            Obstacle::WentBack { serving, replica } => FindingKind::WentBack {
+            Obstacle::WentBack {
+                serving,
+                store,
+                replica,
+            } => FindingKind::WentBack {
                 serving,
                 store,
                 replica,

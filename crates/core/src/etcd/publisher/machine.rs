@@ -20,6 +20,11 @@ use crate::time::Instant;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Longest delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
+/// How long a first write may take; it doubles with each failed one, so that a slow etcd can end it.
+///
+/// etcd elects a leader within about this time. A follower that has sent a write to the leader which died never answers it: after this time the
+/// outcome is looked for at another member.
+const FIRST_LIMIT: Duration = Duration::from_millis(1500);
 
 /// Machine that publishes one change of one lane, atomically.
 ///
@@ -32,8 +37,17 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 pub struct Publisher {
     work: Work,
     /// A request was made and not answered.
-    is_asking: bool,
+    asking: Option<Asking>,
     failing: Option<Failing>,
+    /// How long the next write may take.
+    write_limit: Duration,
+}
+
+/// Kind of a request that is not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asking {
+    Read,
+    Write,
 }
 
 /// Without the state, which may have secrets (G-15).
@@ -65,14 +79,15 @@ impl Publisher {
         }
         Self {
             work,
-            is_asking: false,
+            asking: None,
             failing: None,
+            write_limit: FIRST_LIMIT,
         }
     }
 
     /// Handles the answer to the request.
     pub fn handle_answer(&mut self, now: Instant, answer: PublishAnswer) {
-        self.is_asking = false;
+        self.asking = None;
         // An answer about the outcome of a commit that fails is no progress.
         if !self.work.is_checking() {
             self.failing = None;
@@ -82,7 +97,9 @@ impl Publisher {
 
     /// Handles the failure of the request.
     pub fn handle_failure(&mut self, now: Instant, failure: RequestFailure) {
-        self.is_asking = false;
+        if self.asking.take() == Some(Asking::Write) {
+            self.write_limit = self.write_limit.saturating_mul(2);
+        }
         let reason = failure.reason.clone();
         if self.work.take_failure(failure) == Reaction::Continue {
             return;
@@ -114,12 +131,25 @@ impl Publisher {
             .failing
             .as_ref()
             .is_some_and(|failing| now < failing.until);
-        if self.is_asking || is_waiting {
+        if self.asking.is_some() || is_waiting {
             return None;
         }
-        let request = self.work.request(now);
-        self.is_asking = request.is_some();
-        request
+        let request = self.work.request(now)?;
+        self.asking = Some(match request {
+            PublishRequest::Range(_) => Asking::Read,
+            PublishRequest::Txn(_)
+            | PublishRequest::Grant(_)
+            | PublishRequest::KeepAlive(_)
+            | PublishRequest::Revoke(_) => Asking::Write,
+        });
+        Some(request)
+    }
+
+    /// Returns how long to wait at most for the answer to the request; `None` if the limit of the driver alone holds, which may
+    /// always be shorter. A request without an answer failed with an unknown outcome.
+    #[must_use]
+    pub fn answer_limit(&self) -> Option<Duration> {
+        (self.asking == Some(Asking::Write)).then_some(self.write_limit)
     }
 
     /// Returns the next event.
@@ -130,7 +160,7 @@ impl Publisher {
     /// Returns when to poll again although nothing has happened; `None` if nothing is repeated.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let failing = self.failing.as_ref().filter(|_| !self.is_asking);
+        let failing = self.failing.as_ref().filter(|_| self.asking.is_none());
         failing.map(|failing| failing.until)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use oxds_core::etcd::follower::{Follower, FollowerEvent};
 use oxds_core::etcd::rollback::{Decision, Published as _};
-use oxds_core::etcd::shedding::Shedding;
+use oxds_core::etcd::shedding::{OwnStreams, Shedding};
 use oxds_core::etcd::{PublishId, Segment};
 use oxds_core::group::GroupUpdate;
 use oxds_core::rollout::RolloutPublish;
@@ -276,11 +276,15 @@ impl Driver {
             timeout = timeout.into_iter().chain(rollbacks.timeout()).min();
         }
         if let Some(link) = &self.link {
-            let (own, others) = (link.member().streams(), follower.streams_of_others());
+            let own = OwnStreams {
+                now: link.member().streams(),
+                reported: follower.reported_streams(),
+            };
+            let others = follower.streams_of_others();
             let is_following = follower.is_connected();
             if let Some(shed) = self.shedding.handle(now, own, others, is_following) {
                 debug!(
-                    own,
+                    own = own.now,
                     streams = shed.streams,
                     "clients asked to reconnect to other replicas"
                 );

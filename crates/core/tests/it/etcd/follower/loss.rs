@@ -215,6 +215,23 @@ fn g27_accepted_restore_is_followed_without_a_read() {
     assert_eq!((world.complete_reads(), world.attempts.len()), before);
 }
 
+/// given a replica that holds / when it reads the store again / then its finding stays the same meanwhile.
+#[test]
+fn g27_finding_stays_while_the_store_is_read_again() {
+    let mut world = restored();
+    world.disconnect();
+    world.pass_seconds(60);
+    let before = (world.reports, world.complete_reads());
+    let found = world.finding_texts();
+    other_keys(&mut world.etcd, 10);
+    world.etcd.compact(world.etcd.revision());
+    world.disconnect();
+    world.pass_seconds(60);
+    assert_eq!(world.finding_texts(), found);
+    assert!(world.complete_reads() > before.1);
+    assert_eq!(world.reports, before.0);
+}
+
 #[test]
 fn g27_option_follows_a_restored_store_without_hold() {
     let mut config = config();

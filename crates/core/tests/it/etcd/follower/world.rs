@@ -54,6 +54,8 @@ pub(super) struct World {
     pub(super) updates: Vec<FollowerUpdate>,
     pub(super) notices: Vec<Notice>,
     pub(super) findings: Vec<FollowerFinding>,
+    /// Number of times that findings were reported.
+    pub(super) reports: usize,
     pub(super) stopped: Vec<FormatError>,
     /// Time that each read takes.
     pub(super) read_takes: Duration,
@@ -107,6 +109,7 @@ impl World {
             updates: Vec::new(),
             notices: Vec::new(),
             findings: Vec::new(),
+            reports: 0,
             stopped: Vec::new(),
             read_takes: Duration::ZERO,
             was_diverged: false,
@@ -398,6 +401,7 @@ impl World {
                     .iter()
                     .any(|finding| matches!(finding.kind, FindingKind::Diverged { .. }));
                 self.findings = findings;
+                self.reports += 1;
             }
             FollowerEvent::Notice(notice) => self.notices.push(notice),
             FollowerEvent::Stopped(error) => self.stopped.push(error),

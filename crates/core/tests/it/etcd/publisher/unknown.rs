@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oxds_core::etcd::publisher::{
-    FailureKind, PublishError, PublishOptions, PublishOutcome, Wanted,
+    FailureKind, PublishError, PublishOptions, PublishOutcome, PublishRequest, Wanted,
 };
 
 use super::history::{chain, latest, staged_keys};
@@ -163,6 +163,33 @@ fn g11_etcd_that_is_away_is_given_up_after_a_time() {
         "{} requests",
         writer.requests.len()
     );
+}
+
+#[test]
+fn g11_write_without_an_answer_is_looked_for_soon_and_later_ones_may_take_longer() {
+    // Given members that answer reads, and lose each commit, as followers of a dead leader do:
+    let mut etcd = published();
+    let mut writer = Writer::new(limited(2), folder([("a", "1")]));
+    let mut limits = Vec::new();
+    while limits.len() < 3 {
+        let request = writer.next_request().expect("a request");
+        let limit = writer.machine.answer_limit();
+        assert_eq!(
+            limit.is_some(),
+            matches!(request, PublishRequest::Txn(_)),
+            "{request:?}: only writes get lost this way"
+        );
+        limits.extend(limit);
+        let fault = match limit {
+            Some(_) => Fault::Lost(FailureKind::Unknown),
+            None => Fault::None,
+        };
+        writer.answer(&mut etcd, fault);
+        assert_eq!(writer.machine.answer_limit(), None, "nothing is asked");
+    }
+    assert_eq!(limits, [1500, 3000, 6000].map(Duration::from_millis));
+    // When the next one is answered, then the publish succeeds.
+    assert_eq!(writer.run(&mut etcd).seq(), 2);
 }
 
 #[test]

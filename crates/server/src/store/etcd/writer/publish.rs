@@ -78,7 +78,7 @@ pub async fn publish(
             }
         }
         if let Some(request) = publisher.poll_transmit(now()) {
-            match session.send(request).await {
+            match session.send(request, publisher.answer_limit()).await {
                 Ok(answer) => publisher.handle_answer(now(), answer),
                 Err(error) => {
                     if !has_failed && error.blame() == Blame::Member {

@@ -1,5 +1,7 @@
 //! Connections of a writer: one at a time, to the next member after a failure.
 
+use std::time::Duration;
+
 use oxds_core::etcd::Space;
 use oxds_core::etcd::publisher::{PublishAnswer, PublishRequest};
 use oxds_types::etcd::{RangeRequest, RangeResponse};
@@ -34,12 +36,17 @@ impl Session {
         self.members.count()
     }
 
-    /// Does a request of a publish, once.
+    /// Does a request of a publish, once. `limit` is a limit below that of the options.
     pub(super) async fn send(
         &mut self,
         request: PublishRequest,
+        limit: Option<Duration>,
     ) -> Result<PublishAnswer, EtcdError> {
         let client = self.client().await?;
+        let client = match limit {
+            Some(limit) => client.with_timeout(limit.min(client.limit())),
+            None => client,
+        };
         let answer = match request {
             PublishRequest::Range(range) => client.range(range).await.map(PublishAnswer::Range),
             PublishRequest::Txn(txn) => client.txn(txn).await.map(PublishAnswer::Txn),
