@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::cluster::v3::cluster::{
-    ClusterDiscoveryType, DiscoveryType, LbPolicy, common_lb_config::LocalityConfigSpecifier,
+    ClusterDiscoveryType, DiscoveryType, LbConfig, LbPolicy,
+    common_lb_config::LocalityConfigSpecifier,
 };
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;
+use envoy_types::pb::envoy::config::endpoint::v3::locality_lb_endpoints::LbConfig as EndpointsFrom;
 use oxds_types::{Decode, ResourceType};
 
 use crate::explain::model::{Action, ClusterStep, Destination};
@@ -60,7 +62,9 @@ fn cluster(name: &str, source: &impl ResourceSource) -> ClusterStep {
         Some(LocalityConfigSpecifier::LocalityWeightedLbConfig(_))
     );
     let (shares_known, note) = spreads(&cluster);
-    step.notes.extend(note.map(str::to_owned));
+    let conditions = conditions(&cluster, &assignment);
+    let notes = note.into_iter().chain(conditions);
+    step.notes.extend(notes.map(str::to_owned));
     let balancing = Balancing {
         by_locality,
         by_weight: cluster.lb_policy() != LbPolicy::Random,
@@ -122,6 +126,60 @@ fn spreads(cluster: &Cluster) -> (bool, Option<&'static str>) {
         ),
         _ => (false, Some("the shares of this policy are not examined")),
     }
+}
+
+/// Returns what the shares depend on besides the policy: what Envoy learns while it runs, and endpoints from elsewhere.
+fn conditions(
+    cluster: &Cluster,
+    assignment: &ClusterLoadAssignment,
+) -> impl Iterator<Item = &'static str> {
+    let starts_slowly = match &cluster.lb_config {
+        Some(LbConfig::RoundRobinLbConfig(config)) => config.slow_start_config.is_some(),
+        Some(LbConfig::LeastRequestLbConfig(config)) => config.slow_start_config.is_some(),
+        _ => false,
+    };
+    let common = cluster.common_lb_config.as_ref();
+    let by_zone = matches!(
+        common.and_then(|common| common.locality_config_specifier.as_ref()),
+        Some(LocalityConfigSpecifier::ZoneAwareLbConfig(_))
+    );
+    let policy = assignment.policy.as_ref();
+    let from = |is: fn(&EndpointsFrom) -> bool| {
+        let mut localities = assignment.endpoints.iter();
+        localities.any(|locality| locality.lb_config.as_ref().is_some_and(is))
+    };
+    let conditions = [
+        (
+            "health_checks: an endpoint that fails them gets nothing",
+            !cluster.health_checks.is_empty(),
+        ),
+        (
+            "outlier_detection: an endpoint that fails too often gets nothing for a time",
+            cluster.outlier_detection.is_some(),
+        ),
+        (
+            "slow_start_config: a new endpoint gets less at first",
+            starts_slowly,
+        ),
+        (
+            "zone_aware_lb_config: an Envoy that knows its own zone prefers it",
+            by_zone,
+        ),
+        (
+            "endpoint_stale_after: endpoints that EDS does not confirm in time get nothing",
+            policy.is_some_and(|policy| policy.endpoint_stale_after.is_some()),
+        ),
+        (
+            "leds_cluster_locality_config: endpoints of LEDS are not examined",
+            from(|from| matches!(from, EndpointsFrom::LedsClusterLocalityConfig(_))),
+        ),
+        (
+            "load_balancer_endpoints: these endpoints are not examined",
+            from(|from| matches!(from, EndpointsFrom::LoadBalancerEndpoints(_))),
+        ),
+    ];
+    let held = conditions.into_iter().filter(|(_, holds)| *holds);
+    held.map(|(text, _)| text)
 }
 
 /// Returns the endpoints; `None` if they come from elsewhere.

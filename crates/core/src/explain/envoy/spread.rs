@@ -49,6 +49,7 @@ pub(super) fn priorities(
     let policy = assignment.policy.as_ref();
     let factor = policy.and_then(|policy| policy.overprovisioning_factor);
     let factor = factor.map_or(OVERPROVISIONING, |factor| factor.value);
+    let by_weight = policy.is_some_and(|policy| policy.weighted_priority_health);
     let mut by_priority: BTreeMap<u32, Vec<_>> = BTreeMap::new();
     for locality in &assignment.endpoints {
         by_priority
@@ -57,14 +58,14 @@ pub(super) fn priorities(
             .push(locality);
     }
     let levels = by_priority.into_iter().map(|(priority, localities)| {
-        let level = Level::new(localities, factor, balancing);
+        let level = Level::new(localities, factor, by_weight, balancing);
         (priority, level)
     });
     let mut levels: Vec<_> = levels.collect();
     spread(&mut levels);
     for drop in policy.iter().flat_map(|policy| &policy.drop_overloads) {
         notes.push(format!(
-            "drops a share of the requests by category {:?}",
+            "drop_overloads: a share of the requests is dropped by category {:?}",
             drop.category
         ));
     }
@@ -111,14 +112,26 @@ fn is_available(endpoint: &LbEndpoint) -> bool {
 }
 
 impl<'a> Level<'a> {
-    fn new(localities: Vec<&'a LocalityLbEndpoints>, factor: u32, balancing: Balancing) -> Self {
+    /// `by_weight`: endpoints count by their weights for the share that is available (`weighted_priority_health`), but not for
+    /// panic.
+    fn new(
+        localities: Vec<&'a LocalityLbEndpoints>,
+        factor: u32,
+        by_weight: bool,
+        balancing: Balancing,
+    ) -> Self {
         let endpoints = || localities.iter().flat_map(|one| &one.lb_endpoints);
-        let count = endpoints().count() as f64;
-        let available = endpoints().filter(|one| is_available(one)).count() as f64;
-        let percent = available / count.max(1.0) * f64::from(factor);
+        let available = || endpoints().filter(|one| is_available(one));
+        let count = |endpoint: &LbEndpoint| match endpoint.load_balancing_weight {
+            Some(weight) if by_weight => f64::from(weight.value),
+            _ => 1.0,
+        };
+        let part: f64 = available().map(count).sum();
+        let percent = part / endpoints().map(count).sum::<f64>().max(1.0) * f64::from(factor);
+        let used = available().count() as f64 / (endpoints().count() as f64).max(1.0);
         Self {
             available: percent.min(100.0) as u32,
-            is_panic: available / count.max(1.0) * 100.0 < balancing.panic_threshold,
+            is_panic: used * 100.0 < balancing.panic_threshold,
             load: 0,
             localities,
         }

@@ -148,6 +148,21 @@ fn envoy_spills_to_the_next_priority() {
 }
 
 #[test]
+fn envoy_spills_by_weights_on_request() {
+    let localities = [
+        locality("a", W1, &[(1, W3), (2, "health_status: UNHEALTHY")]),
+        locality("b", "priority: 1", &[(3, "")]),
+    ];
+    let by_number = decided(RuleSet::Envoy, "", &localities);
+    assert_eq!(shares(&by_number), ["1 70.00", "2 not healthy", "3 30.00"]);
+    // Three quarters of the weight, times 1.4, is more than all.
+    let policy = "policy { weighted_priority_health: true }".to_owned();
+    let by_weight = [&[policy], &localities[..]].concat();
+    let by_weight = decided(RuleSet::Envoy, "", &by_weight);
+    assert_eq!(shares(&by_weight), ["1 100.00", "2 not healthy", "3 0.00"]);
+}
+
+#[test]
 fn aggregate_shows_the_clusters_in_order() {
     let route = "routes { match { prefix: '' } route { cluster: 'both' } }";
     let aggregate = "name: 'both' lb_policy: CLUSTER_PROVIDED cluster_type { name: 'envoy.clusters.aggregate' typed_config {

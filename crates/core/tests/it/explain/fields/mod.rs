@@ -1,4 +1,4 @@
-//! Every field of Envoy's messages of routes is examined, reported as not examined, or of no effect on the choice.
+//! Every field of Envoy's messages of routes and clusters is examined, reported as not examined, or of no effect on the choice.
 //!
 //! ```text
 //!  descriptors ─► fields ─► sorted? ─┬─ examined:  set it ─► the decision changes
@@ -7,6 +7,7 @@
 //! ```
 //! "Set it" fills a field of any type by reflection.
 
+mod clusters;
 mod sorted;
 
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ use oxds_types::descriptor::message;
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
 
-use self::sorted::{MANAGER, MESSAGES, Sorted};
+use self::sorted::{MANAGER, MESSAGES, OF_CLUSTERS, Sorted};
 use super::{Made, ROUTER, leads};
 
 const ROUTES: &str = "
@@ -40,7 +41,13 @@ const ROUTES: &str = "
     routes { match { prefix: '' headers { name: 'x-forwarded-for' present_match: true } } route { cluster: 'a' } }
     routes { match { prefix: '' headers { name: 'x-forwarded-port' present_match: true } } route { cluster: 'a' } }
     routes { match { prefix: '' headers { name: 'x-forwarded-proto' present_match: true } } route { cluster: 'a' } }
-    routes { match { prefix: '' headers { name: 'x-request-id' present_match: true } } route { cluster: 'a' } } }";
+    routes { match { prefix: '' headers { name: 'x-request-id' present_match: true } } route { cluster: 'a' } } }
+  virtual_hosts { name: 'conditions' domains: 'conditions.example'
+    routes { match { path: '/headers' headers { name: 'y' string_match { safe_regex { regex: '1?' } } } } route { cluster: 'a' } }
+    routes { match { path: '/query' query_parameters { name: 'y' string_match { exact: '1' } } } route { cluster: 'a' } }
+    routes { match { path: '/cookies' cookies { name: 'y' string_match { exact: '1' } } } route { cluster: 'a' } }
+    routes { match { path: '/redirect' } redirect {} }
+    routes { match { path: '/direct' } direct_response { status: 200 } } }";
 
 /// Requests that together make each field count.
 fn requests() -> Vec<Request> {
@@ -56,6 +63,15 @@ fn requests() -> Vec<Request> {
         get("headers.example", "/"),
         get("none.example", "/"),
         get("x", "/"),
+        get("conditions.example", "/headers"),
+        get("conditions.example", "/headers").header("y", "1"),
+        get("conditions.example", "/headers").header("y", "2"),
+        get("conditions.example", "/query?y=1"),
+        get("conditions.example", "/query?y=2"),
+        get("conditions.example", "/cookies").header("cookie", "y=1"),
+        get("conditions.example", "/cookies").header("cookie", "y=2"),
+        get("conditions.example", "/redirect?x"),
+        get("conditions.example", "/direct"),
     ]
 }
 
@@ -128,12 +144,13 @@ impl World {
 
 /// Changes the message to which these fields lead.
 fn change(root: &mut DynamicMessage, path: &[&str], edit: &mut dyn FnMut(&mut DynamicMessage)) {
-    let Some((name, rest)) = path.split_first() else {
+    let Some((step, rest)) = path.split_first() else {
         return edit(root);
     };
+    let (name, index) = step.split_once(':').unwrap_or((step, "0"));
     let value = root.get_field_by_name_mut(name).unwrap();
     let inner = match value {
-        Value::List(values) => values[0].as_message_mut(),
+        Value::List(values) => values[index.parse::<usize>().unwrap()].as_message_mut(),
         value => value.as_message_mut(),
     };
     change(inner.unwrap(), rest, edit);
@@ -194,8 +211,8 @@ fn names(decision: &Decision, field: &str) -> bool {
 }
 
 #[test]
-fn each_field_of_routes_is_sorted_once() {
-    for sorted in &MESSAGES {
+fn each_field_is_sorted_once() {
+    for sorted in MESSAGES.iter().chain(&OF_CLUSTERS) {
         let descriptor = message(sorted.message).unwrap();
         let fields = descriptor.fields();
         let fields: BTreeSet<_> = fields.map(|field| field.name().to_owned()).collect();
@@ -230,6 +247,9 @@ fn compare(
 fn plain_routes_have_no_notes() {
     let decisions = World::new().decisions();
     assert_eq!(leads(&decisions[0]), "a 75.0000%, b 25.0000%");
+    assert_eq!(leads(&decisions[11]), "a 100.0000%", "a header");
+    assert_eq!(leads(&decisions[13]), "a 100.0000%", "a query parameter");
+    assert_eq!(leads(&decisions[15]), "a 100.0000%", "a cookie");
     for (index, plain) in [(0, true), (1, true), (4, false), (7, false), (9, true)] {
         let notes = &decisions[index].not_examined;
         assert_eq!(notes.is_empty(), plain, "{index}: {notes:?}");

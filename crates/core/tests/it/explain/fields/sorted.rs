@@ -4,7 +4,7 @@
 pub(super) struct Sorted {
     /// Full name.
     pub(super) message: &'static str,
-    /// Fields of the route configuration, or else of the connection manager, that lead to the message; the first element of a list.
+    /// Fields of the resource that lead to the message; the first element of a list, or the one after `:`.
     pub(super) path: &'static [&'static str],
     /// The explanation follows the field.
     pub(super) examined: &'static [&'static str],
@@ -17,7 +17,7 @@ pub(super) struct Sorted {
 pub(super) const MANAGER: &str =
     "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
-pub(super) const MESSAGES: [Sorted; 9] = [
+pub(super) const MESSAGES: [Sorted; 14] = [
     Sorted {
         message: MANAGER,
         path: &[],
@@ -286,6 +286,212 @@ pub(super) const MESSAGES: [Sorted; 9] = [
             "request_headers_to_remove",
             "response_headers_to_add",
             "response_headers_to_remove",
+        ],
+    },
+    Sorted {
+        message: "envoy.config.route.v3.HeaderMatcher",
+        path: &["virtual_hosts:3", "routes:0", "match", "headers"],
+        examined: &[
+            "contains_match",
+            "exact_match",
+            "invert_match",
+            "name",
+            "prefix_match",
+            "present_match",
+            "range_match",
+            "safe_regex_match",
+            "string_match",
+            "suffix_match",
+            "treat_missing_header_as_empty",
+        ],
+        reported: &[],
+        no_effect: &[],
+    },
+    Sorted {
+        message: "envoy.config.route.v3.QueryParameterMatcher",
+        path: &["virtual_hosts:3", "routes:1", "match", "query_parameters"],
+        examined: &["name", "present_match", "string_match"],
+        reported: &[],
+        no_effect: &[],
+    },
+    Sorted {
+        message: "envoy.config.route.v3.CookieMatcher",
+        path: &["virtual_hosts:3", "routes:2", "match", "cookies"],
+        examined: &["invert_match", "name", "string_match"],
+        reported: &[],
+        no_effect: &[],
+    },
+    Sorted {
+        message: "envoy.config.route.v3.RedirectAction",
+        path: &["virtual_hosts:3", "routes:3", "redirect"],
+        examined: &[
+            "host_redirect",
+            "https_redirect",
+            "path_redirect",
+            "path_rewrite",
+            "port_redirect",
+            "prefix_rewrite",
+            "regex_rewrite",
+            "response_code",
+            "scheme_redirect",
+            "strip_query",
+        ],
+        reported: &[],
+        no_effect: &[],
+    },
+    Sorted {
+        message: "envoy.config.route.v3.DirectResponseAction",
+        path: &["virtual_hosts:3", "routes:4", "direct_response"],
+        examined: &["status"],
+        reported: &[],
+        no_effect: &["body", "body_format"],
+    },
+];
+
+pub(super) const CLUSTER: &str = "envoy.config.cluster.v3.Cluster";
+
+/// Messages that choose an endpoint of a cluster.
+pub(super) const OF_CLUSTERS: [Sorted; 7] = [
+    Sorted {
+        message: CLUSTER,
+        path: &[],
+        examined: &[
+            "cluster_type",
+            "common_lb_config",
+            "eds_cluster_config",
+            "lb_policy",
+            "load_assignment",
+            "name",
+            "type",
+        ],
+        reported: &[
+            "health_checks",
+            "lb_subset_config",
+            "least_request_lb_config",
+            "load_balancing_policy",
+            "outlier_detection",
+            "round_robin_lb_config",
+        ],
+        no_effect: &[
+            "alt_stat_name",
+            "circuit_breakers",
+            "cleanup_interval",
+            "close_connections_on_host_health_failure",
+            "common_http_protocol_options",
+            "connect_timeout",
+            "connection_pool_per_downstream_connection",
+            "dns_failure_refresh_rate",
+            "dns_jitter",
+            "dns_lookup_family",
+            "dns_refresh_rate",
+            "dns_resolution_config",
+            "dns_resolvers",
+            "filters",
+            "http2_protocol_options",
+            "http_protocol_options",
+            // It counts only with health checks, which are reported.
+            "ignore_health_on_host_removal",
+            "lrs_report_endpoint_metrics",
+            "lrs_server",
+            // These place the hashes of requests, whose shares are those of many hashes.
+            "maglev_lb_config",
+            "max_requests_per_connection",
+            // The metadata of endpoints, which counts only with subsets, is their own.
+            "metadata",
+            // Endpoints of the original destination are not examined, whatever this says.
+            "original_dst_lb_config",
+            "per_connection_buffer_high_watermark_timeout",
+            "per_connection_buffer_limit_bytes",
+            "preconnect_policy",
+            "protocol_selection",
+            "queuing_policies",
+            "respect_dns_ttl",
+            "ring_hash_lb_config",
+            "stats_matcher",
+            "track_cluster_stats",
+            "track_timeout_budgets",
+            "transport_socket",
+            "transport_socket_matcher",
+            "transport_socket_matches",
+            "typed_dns_resolver_config",
+            "typed_extension_protocol_options",
+            "upstream_bind_config",
+            "upstream_config",
+            "upstream_connection_options",
+            "upstream_http_protocol_options",
+            "use_tcp_for_dns_lookups",
+            "wait_for_warm_on_init",
+        ],
+    },
+    Sorted {
+        message: "envoy.config.cluster.v3.Cluster.CommonLbConfig",
+        path: &["common_lb_config"],
+        examined: &["healthy_panic_threshold", "locality_weighted_lb_config"],
+        reported: &["zone_aware_lb_config"],
+        no_effect: &[
+            "close_connections_on_host_set_change",
+            "consistent_hashing_lb_config",
+            // It counts only with health checks, which are reported.
+            "ignore_new_hosts_until_first_hc",
+            // It counts only with the filter of stateful sessions, which is reported.
+            "override_host_status",
+            "update_merge_window",
+        ],
+    },
+    Sorted {
+        message: "envoy.config.endpoint.v3.ClusterLoadAssignment",
+        path: &["load_assignment"],
+        examined: &["endpoints", "policy"],
+        reported: &[],
+        no_effect: &[
+            // EDS finds the assignment by it.
+            "cluster_name",
+            // Envoy does not read it.
+            "named_endpoints",
+        ],
+    },
+    Sorted {
+        message: "envoy.config.endpoint.v3.ClusterLoadAssignment.Policy",
+        path: &["load_assignment", "policy"],
+        examined: &["overprovisioning_factor", "weighted_priority_health"],
+        reported: &["drop_overloads", "endpoint_stale_after"],
+        no_effect: &[],
+    },
+    Sorted {
+        message: "envoy.config.endpoint.v3.LocalityLbEndpoints",
+        path: &["load_assignment", "endpoints"],
+        examined: &[
+            "lb_endpoints",
+            "load_balancing_weight",
+            "locality",
+            "priority",
+        ],
+        reported: &["leds_cluster_locality_config", "load_balancer_endpoints"],
+        no_effect: &["metadata", "proximity"],
+    },
+    Sorted {
+        message: "envoy.config.endpoint.v3.LbEndpoint",
+        path: &["load_assignment", "endpoints", "lb_endpoints"],
+        examined: &[
+            "endpoint",
+            "endpoint_name",
+            "health_status",
+            "load_balancing_weight",
+        ],
+        reported: &[],
+        // It counts only with subsets, which are reported.
+        no_effect: &["metadata"],
+    },
+    Sorted {
+        message: "envoy.config.endpoint.v3.Endpoint",
+        path: &["load_assignment", "endpoints", "lb_endpoints", "endpoint"],
+        examined: &["address"],
+        reported: &[],
+        no_effect: &[
+            "additional_addresses",
+            "health_check_config",
+            "hostname",
+            "observability_name",
         ],
     },
 ];
