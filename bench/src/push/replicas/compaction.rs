@@ -15,7 +15,7 @@ use super::etcd::{Etcd, PREFIX, REPLICAS};
 use super::fleet::{Fleet, Replica, connect};
 use crate::Plan;
 use crate::proxy::Proxy;
-use crate::report::{Table, percentile_micros};
+use crate::report::{Row, Table, Target, median, percentile_micros};
 
 /// Publishes that the replica misses; each changes another cluster.
 const CHANGES: usize = 50;
@@ -51,7 +51,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let swarm = &swarms[0];
     let mut writer = etcd.quick_writer(PREFIX, clusters).await?;
     let resources = swarm.mark().resources;
-    let (mut times, mut expected) = (Vec::new(), resources);
+    let (mut times, mut reads_alone, mut expected) = (Vec::new(), Vec::new(), resources);
     for _ in 0..rounds {
         let reads = fleet.replicas[0].metric("oxds_store_reads_total")?;
         proxy.cut();
@@ -71,6 +71,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         if again != 1 {
             return Err(format!("{again} reads of the store, expected one"));
         }
+        reads_alone.push(etcd.read(PREFIX).await?.as_secs_f64() * 1e3);
     }
     // Clients get nothing else: the next change is the next resource that arrives.
     writer.change().await?;
@@ -78,6 +79,13 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     times.sort_unstable();
     let millis = |time: f64| percentile_micros(&times, time) / 1e3;
     let what = format!("{CHANGES} of {clusters}, connected to served, p50 (ms)");
+    table.row(&Row {
+        id: "GB-12",
+        what: &what,
+        ours: millis(0.5),
+        peer: ("read alone", median(reads_alone)),
+        target: Target::None,
+    });
     table.limit("GB-12", &what, millis(0.5), MOST_MILLIS);
     let what = format!("the longest of {rounds} (ms)");
     table.limit("GB-12", &what, millis(1.0), MOST_MILLIS);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use oxds_core::etcd::fleet::Fleet as Statuses;
 use oxds_core::etcd::{Prefix, Segment};
-use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient};
+use oxds_server::store::etcd::client::{ClientOptions, Endpoint, Endpoints, EtcdClient};
 use oxds_server::store::etcd::writer;
 use oxds_types::etcd::{
     CompactionRequest, PutRequest, RangeRequest, Request, RequestOp, TxnRequest, prefix_end,
@@ -50,20 +50,24 @@ impl Etcd {
         let endpoints: Endpoints = urls.parse().map_err(text)?;
         let options = ClientOptions::new(&endpoints, None).map_err(text)?;
         let options = options.timeout(START);
+        let first = endpoints.iter().next().ok_or("no member")?;
         Ok(Self {
             members,
-            client: connect(&endpoints, &options).await?,
+            client: connect(first, &options).await?,
             writer: Writer::new(endpoints, options),
             urls,
         })
     }
 
-    /// Starts the members that are dead, and waits until the cluster takes writes.
+    /// Starts the members that are dead, and waits until each takes writes.
     pub(super) async fn restart(&mut self) -> Result<(), String> {
         self.members.restart()?;
         let endpoints: Endpoints = self.urls.parse().map_err(text)?;
         let options = ClientOptions::new(&endpoints, None).map_err(text)?;
-        self.client = connect(&endpoints, &options).await?;
+        // The first member last: its client stays.
+        for member in endpoints.iter().collect::<Vec<_>>().into_iter().rev() {
+            self.client = connect(member, &options).await?;
+        }
         Ok(())
     }
 
@@ -93,10 +97,25 @@ impl Etcd {
 
     /// Writes this many clusters, each as a key below a prefix of its own: for the plain alternative.
     pub(super) async fn fill_plain(&mut self, prefix: &str, count: usize) -> Result<(), String> {
+        self.put_plain(prefix, count, 0).await
+    }
+
+    /// Changes the first clusters of the plain alternative.
+    pub(super) async fn change_plain(&mut self, prefix: &str, count: usize) -> Result<(), String> {
+        self.writer.generation += 1;
+        let begun = Instant::now();
+        self.put_plain(prefix, count, self.writer.generation)
+            .await?;
+        self.writer.commit = (begun, Instant::now());
+        Ok(())
+    }
+
+    /// Writes them in transactions of as many keys as etcd takes by default.
+    async fn put_plain(&self, prefix: &str, count: usize, generation: usize) -> Result<(), String> {
         let all: Vec<_> = (0..count).collect();
         for batch in all.chunks(BATCH) {
             let success = batch.iter().map(|&index| RequestOp {
-                request: Some(Request::Put(plain(prefix, index, 0))),
+                request: Some(Request::Put(plain(prefix, index, generation))),
             });
             let transaction = TxnRequest {
                 success: success.collect(),
@@ -104,16 +123,6 @@ impl Etcd {
             };
             self.client.txn(transaction).await.map_err(text)?;
         }
-        Ok(())
-    }
-
-    /// Changes the first cluster of the plain alternative.
-    pub(super) async fn change_plain(&mut self, prefix: &str) -> Result<(), String> {
-        self.writer.generation += 1;
-        let put = plain(prefix, 0, self.writer.generation);
-        let begun = Instant::now();
-        self.client.put(put).await.map_err(text)?;
-        self.writer.commit = (begun, Instant::now());
         Ok(())
     }
 
@@ -196,12 +205,11 @@ impl Etcd {
     }
 }
 
-/// Tries again until the cluster has a leader.
-async fn connect(endpoints: &Endpoints, options: &ClientOptions) -> Result<EtcdClient, String> {
-    let first = endpoints.iter().next().ok_or("no member")?;
+/// Connects to a member. Tries again until it answers, and the cluster has a leader.
+async fn connect(member: &Endpoint, options: &ClientOptions) -> Result<EtcdClient, String> {
     let deadline = Instant::now() + START;
     loop {
-        let connected = EtcdClient::connect(first, options).await;
+        let connected = EtcdClient::connect(member, options).await;
         let written = match connected {
             Ok(client) => {
                 let put = PutRequest {

@@ -64,7 +64,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 /// Returns the CPU of the busiest replica while this time passes, in percent of a processor.
 async fn percent(replicas: &[Replica], time: Duration) -> Result<f64, String> {
     let cpu = || {
-        let all = replicas.iter().map(|replica| replica.part.cpu());
+        let all = replicas.iter().map(|replica| replica.part.process_cpu());
         all.collect::<Result<Vec<_>, _>>()
     };
     let (before, start) = (cpu()?, Instant::now());

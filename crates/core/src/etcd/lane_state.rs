@@ -145,10 +145,10 @@ impl LaneState {
 
 impl Content {
     fn put(&mut self, rest: Bytes, kv: KeyValue) {
-        self.remove(&rest);
         let mod_revision = kv.mod_revision;
         match read(&rest, kv.value) {
             Ok((entry, stored)) => {
+                self.unreadable.remove(&rest);
                 let stored = Arc::new(stored);
                 self.entries.insert(
                     entry,
@@ -159,6 +159,7 @@ impl Content {
                 );
             }
             Err((reason, format)) => {
+                self.remove(&rest);
                 let unreadable = Unreadable {
                     reason,
                     mod_revision,

@@ -144,9 +144,11 @@ fn conditions(
         Some(LocalityConfigSpecifier::ZoneAwareLbConfig(_))
     );
     let policy = assignment.policy.as_ref();
-    let from = |is: fn(&EndpointsFrom) -> bool| {
-        let mut localities = assignment.endpoints.iter();
-        localities.any(|locality| locality.lb_config.as_ref().is_some_and(is))
+    let from = |from_leds: bool| {
+        let from = assignment.endpoints.iter();
+        let mut from = from.filter_map(|locality| locality.lb_config.as_ref());
+        // The other source is deprecated.
+        from.any(|from| matches!(from, EndpointsFrom::LedsClusterLocalityConfig(_)) == from_leds)
     };
     let conditions = [
         (
@@ -171,11 +173,11 @@ fn conditions(
         ),
         (
             "leds_cluster_locality_config: endpoints of LEDS are not examined",
-            from(|from| matches!(from, EndpointsFrom::LedsClusterLocalityConfig(_))),
+            from(true),
         ),
         (
             "load_balancer_endpoints: these endpoints are not examined",
-            from(|from| matches!(from, EndpointsFrom::LoadBalancerEndpoints(_))),
+            from(false),
         ),
     ];
     let held = conditions.into_iter().filter(|(_, holds)| *holds);

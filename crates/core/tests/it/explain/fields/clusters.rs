@@ -11,9 +11,10 @@ use super::sorted::{CLUSTER, OF_CLUSTERS, Sorted};
 use super::{change, set};
 use crate::explain::{Made, rpc};
 
-/// A cluster whose endpoints differ in what may count. Its assignment is that of EDS, too.
+/// A cluster whose endpoints differ in what may count: both priorities together have too few healthy ones, and both use all that they have. Its
+/// assignment is that of EDS, too.
 const FIELDS: &str = "
-  name: 'a' common_lb_config { healthy_panic_threshold { value: 10 } }
+  name: 'a' common_lb_config { healthy_panic_threshold { value: 60 } }
   load_assignment { cluster_name: 'a' policy {}
     endpoints { locality { zone: 'one' } load_balancing_weight { value: 3 }
       lb_endpoints { endpoint { address { socket_address { address: '10.0.0.1' port_value: 1 } } } load_balancing_weight { value: 2 } }
@@ -21,7 +22,12 @@ const FIELDS: &str = "
       lb_endpoints { endpoint { address { socket_address { address: '10.0.0.3' port_value: 1 } } } health_status: UNHEALTHY } }
     endpoints { locality { zone: 'two' } load_balancing_weight { value: 1 }
       lb_endpoints { endpoint { address { socket_address { address: '10.0.0.4' port_value: 1 } } } } }
-    endpoints { priority: 1 lb_endpoints { endpoint { address { socket_address { address: '10.0.1.1' port_value: 1 } } } } } }";
+    endpoints { priority: 1
+      lb_endpoints { endpoint { address { socket_address { address: '10.0.1.1' port_value: 1 } } } }
+      lb_endpoints { endpoint { address { socket_address { address: '10.0.1.2' port_value: 1 } } } health_status: UNHEALTHY }
+      lb_endpoints { endpoint { address { socket_address { address: '10.0.1.3' port_value: 1 } } } health_status: UNHEALTHY }
+      lb_endpoints { endpoint { address { socket_address { address: '10.0.1.4' port_value: 1 } } } health_status: UNHEALTHY }
+      lb_endpoints { endpoint { address { socket_address { address: '10.0.1.5' port_value: 1 } } } health_status: UNHEALTHY } } }";
 
 fn cluster() -> DynamicMessage {
     DynamicMessage::parse_text_format(message(CLUSTER).unwrap(), FIELDS).unwrap()
@@ -37,8 +43,7 @@ fn explained(cluster: &DynamicMessage) -> [ClusterStep; 2] {
         if is_eds && has_type == [false; 2] {
             cluster.set_field_by_name("type", Value::EnumNumber(3));
         }
-        let mut made =
-            Made::all("routes { match { prefix: '' } route { cluster: 'a' } }");
+        let mut made = Made::all("routes { match { prefix: '' } route { cluster: 'a' } }");
         let mut add = |resource_type, value: Vec<u8>| {
             let key = (resource_type, "a".to_owned());
             made.0.insert(key, Bytes::from(value));
@@ -78,10 +83,13 @@ fn compare(
 }
 
 #[test]
-fn plain_cluster_has_shares_and_no_notes() {
+fn plain_cluster_has_shares_and_notes_about_its_health_alone() {
     let [own, from_eds] = explained(&cluster());
-    assert_eq!((own.notes.as_slice(), own.priorities.len()), (&[][..], 2));
     assert_eq!(own.priorities, from_eds.priorities);
+    let all_are_used = |priority| {
+        format!("priority {priority}: too few endpoints are healthy, so all of them are used")
+    };
+    assert_eq!(own.notes, [0, 1].map(all_are_used));
 }
 
 #[test]
