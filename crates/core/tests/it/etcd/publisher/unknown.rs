@@ -166,7 +166,7 @@ fn g11_etcd_that_is_away_is_given_up_after_a_time() {
 }
 
 #[test]
-fn g11_write_without_an_answer_is_looked_for_soon_and_later_ones_may_take_longer() {
+fn g11_write_without_an_answer_is_looked_for_soon() {
     // Given members that answer reads, and lose each commit, as followers of a dead leader do:
     let mut etcd = published();
     let mut writer = Writer::new(limited(2), folder([("a", "1")]));
