@@ -1,5 +1,7 @@
 //! `oxds serve --etcd`: options, and programs at the address that cannot be used.
 
+use std::path::Path;
+
 use oxds_testkit::etcd::ScriptedEtcd;
 
 use crate::support::{Serve, command, folder, oxds, until};
@@ -84,12 +86,36 @@ fn g20_log_names_the_member_that_failed() {
         .find(|member| uses(&member.url()));
     let used = used.expect("a member");
     used.kill();
-    let line = until(|| {
-        let log = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+    let line = failure_in(&log);
+    let named = format!("member=\"{}\"", used.url());
+    assert!(line.contains(&named), "{line}");
+}
+
+/// given an etcd that is away / when a replica without a state starts / then the log says that nothing is served.
+#[test]
+fn g24_log_says_that_nothing_is_served_yet() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let etcd = runtime.block_on(ScriptedEtcd::start()).expect("an etcd");
+    let url = etcd.url();
+    etcd.kill();
+    let dir = folder(&[]);
+    let log = dir.path().join("log");
+    let file = std::fs::File::create(&log).expect("a file");
+    let mut serve = command(["serve", "--etcd", &url].into_iter().chain(PORTS));
+    let _serve = Serve::with_stderr(&mut serve, file.into());
+    let line = failure_in(&log);
+    assert!(
+        line.contains("nothing is served until a member answers"),
+        "{line}"
+    );
+}
+
+/// Returns the line about the first failure of a connection, as soon as the log has it.
+fn failure_in(log: &Path) -> String {
+    until(|| {
+        let log = std::fs::read_to_string(log).map_err(|error| error.to_string())?;
         let mut lines = log.lines();
         let line = lines.find(|line| line.contains("etcd connection failed"));
         line.map(str::to_owned).ok_or(log)
-    });
-    let named = format!("member=\"{}\"", used.url());
-    assert!(line.contains(&named), "{line}");
+    })
 }

@@ -113,7 +113,8 @@ impl Driver {
         let (io, inputs) = Io::new(options.endpoints, options.client, options.timing.page);
         let clock = Clock::start();
         let space = watch::Sender::new(None);
-        let report = Report::new(clock, options.replica.clone(), space.subscribe());
+        let replica = options.replica.clone();
+        let report = Report::new(clock, replica, space.subscribe(), has_state);
         let (mut status, mut rollbacks) = (JoinSet::new(), None);
         let mut spaces = JoinSet::new();
         let applied_here = applied.clone();
@@ -368,6 +369,7 @@ impl Driver {
                     let mut update = update::of(*change, &self.findings, news, keeps_state);
                     update.took = took;
                     let is_first = !std::mem::replace(&mut self.has_delivered, true);
+                    self.report.served();
                     update.continues_last_good = is_first && self.continues_last_good;
                     return Some(Delivery { update, heads });
                 }

@@ -33,13 +33,17 @@ pub(super) struct Report {
     replicas: BTreeMap<Segment, (ReplicaStatus, StdInstant)>,
     /// Size of the database, once it is known.
     space: watch::Receiver<Option<Space>>,
+    /// A state is served: the store's, or that of an earlier process.
+    serves: bool,
 }
 
 impl Report {
+    /// `serves`: an earlier process kept a state, which is served.
     pub(super) fn new(
         clock: Clock,
         replica: Segment,
         space: watch::Receiver<Option<Space>>,
+        serves: bool,
     ) -> Self {
         Self {
             clock,
@@ -52,7 +56,13 @@ impl Report {
             replicas_version: 0,
             replicas: BTreeMap::new(),
             space,
+            serves,
         }
+    }
+
+    /// Notes that a state is served from now on.
+    pub(super) fn served(&mut self) {
+        self.serves = true;
     }
 
     /// Logs and counts what has happened.
@@ -92,8 +102,10 @@ impl Report {
         self.has_logged_disorder = false;
         if self.logged.replace(failure.kind) == Some(failure.kind) {
             debug!(member, cause = %failure, "etcd connection failed again");
-        } else {
+        } else if self.serves {
             warn!(member, cause = %failure, "etcd connection failed, the last good state stays served");
+        } else {
+            warn!(member, cause = %failure, "etcd connection failed, nothing is served until a member answers");
         }
     }
 
