@@ -14,9 +14,10 @@ use super::disk::{Disk, Machine};
 use super::folder::{Folder, NO_RESPONSE, Setup};
 use super::message::Message;
 use super::options::{Error, Options, Report};
-use super::replacement;
+use super::replacement::{self, Before};
 use crate::store::finding::Finding;
 use crate::store::update::{Origin, Store, Update};
+use crate::watches::Identity;
 
 /// The largest number of findings of an update. Every update carries all of them.
 const MAX_FINDINGS: usize = 1_000;
@@ -129,9 +130,15 @@ impl DirStore {
         root: PathBuf,
         options: Options,
     ) -> Result<Self, Error> {
-        if options.last_good.is_none() {
-            check(&root)?;
-        }
+        // With a last good state, a folder that does not answer delays nothing.
+        let before = match options.last_good {
+            Some(_) => Before::Unknown,
+            None => {
+                check(&root)?;
+                // Before the first walk: a link that is turned over from now on is noticed.
+                Before::Folder(Identity::of(&root).ok())
+            }
+        };
         // One update may wait. The thread then pauses, and later changes are merged.
         let (sender, updates) = mpsc::channel(1);
         let (mut folder, inbox) = Folder::new(Setup {
@@ -152,7 +159,7 @@ impl DirStore {
         let alive = Arc::new(());
         let (weak, messages, name) = (Arc::downgrade(&alive), inbox.clone(), root.clone());
         let builder = std::thread::Builder::new().name("oxds-dir-look".into());
-        let look = move || replacement::look(&name, &weak, &messages);
+        let look = move || replacement::look(&name, before, &weak, &messages);
         builder.spawn(look).map_err(unstarted)?;
         Ok(Self {
             root,

@@ -141,16 +141,58 @@ impl Replacement {
     }
 }
 
+/// The folder that a name led to before the first walk.
+#[derive(Debug)]
+pub(super) enum Before {
+    /// This one, or none.
+    Folder(Option<Identity>),
+    /// Nobody has looked. The first look counts as a change: the walk may have seen another folder.
+    Unknown,
+}
+
 /// Looks at the name of a folder until `alive` is dropped, and sends a message when it leads to another folder or to none. Runs
 /// on a thread of its own, because a look may block.
-pub(super) fn look(root: &Path, alive: &Weak<()>, inbox: &Sender<Message>) {
-    let mut before = Identity::of(root).ok();
+pub(super) fn look(root: &Path, mut before: Before, alive: &Weak<()>, inbox: &Sender<Message>) {
     while alive.strong_count() > 0 {
-        std::thread::sleep(LOOK);
         let now = Identity::of(root).ok();
-        if now != std::mem::replace(&mut before, now) && inbox.send(Message::FolderChanged).is_err()
-        {
+        let is_same = matches!(&before, Before::Folder(before) if *before == now);
+        before = Before::Folder(now);
+        if !is_same && inbox.send(Message::FolderChanged).is_err() {
             return;
         }
+        std::thread::sleep(LOOK);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// given a folder behind a link that is turned over after the store was opened / when the thread that looks at it starts late / then the
+    /// change is noticed.
+    #[test]
+    fn b11_link_that_is_turned_before_the_first_look_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("current");
+        for name in ["1", "2"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        symlink("1", &root).unwrap();
+        let before = Before::Folder(Identity::of(&root).ok());
+        symlink("2", dir.path().join("new")).unwrap();
+        std::fs::rename(dir.path().join("new"), &root).unwrap();
+        let (sender, inbox) = channel();
+        let alive = Arc::new(());
+        let weak = Arc::downgrade(&alive);
+        let thread = std::thread::spawn(move || look(&root, before, &weak, &sender));
+        let noticed = inbox.recv_timeout(Duration::from_secs(30));
+        assert!(matches!(noticed, Ok(Message::FolderChanged)));
+        drop(alive);
+        thread.join().unwrap();
+        assert!(inbox.try_recv().is_err(), "it is noticed once");
     }
 }
