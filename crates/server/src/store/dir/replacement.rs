@@ -146,7 +146,7 @@ impl Replacement {
 pub(super) enum Before {
     /// This one, or none.
     Folder(Option<Identity>),
-    /// Nobody has looked. The first look counts as a change: the walk may have seen another folder.
+    /// Unknown, because a look could block. The first one counts as a change: the walk may have seen another folder.
     Unknown,
 }
 
