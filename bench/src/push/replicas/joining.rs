@@ -32,7 +32,8 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 async fn join(plan: &Plan, table: &mut Table, name: &str, choice: Choice) -> Result<(), String> {
     // Below twelve clients per replica and ten more than the mean, nothing is moved.
     let (clusters, count, limit) = if plan.smoke {
-        (1_000, 120, Duration::from_secs(2))
+        // A replica watches an imbalance for three seconds, by reports that are two seconds apart, before it moves the first client.
+        (1_000, 120, Duration::from_secs(12))
     } else {
         (100_000, 1_000, Duration::from_secs(300))
     };
