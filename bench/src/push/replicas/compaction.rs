@@ -49,7 +49,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let names = 1..=CHANGES * rounds;
     let swarms = swarms(&fleet.replicas, names, clients).await?;
     let swarm = &swarms[0];
-    // What a replica that is cut off reported last stays for half a minute: with few streams in it, the others would ask theirs to move.
+    // What a replica that is cut off reported last stays until its lease ends: with few streams in it, the others would ask theirs to move.
     etcd.settled(PREFIX, clients + 1).await?;
     let mut writer = etcd.quick_writer(PREFIX, clusters).await?;
     let resources = swarm.mark().resources;

@@ -162,14 +162,27 @@ impl Translator<'_> {
         match next {
             'u' | 'U' => Err(format!("unknown escape \\{next}")),
             '0'..='7' => self.octal(next),
-            'p' | 'P' if self.rest.starts_with("{^") => {
-                self.rest = &self.rest[2..];
-                let opposite = if next == 'p' { 'P' } else { 'p' };
-                Ok(format!("\\{opposite}{{"))
-            }
+            'p' | 'P' if self.next_is('{') => self.unicode_class(next),
             other if other.is_ascii_alphanumeric() => Ok(format!("\\{other}")),
             other => Ok(regex::escape(&other.to_string())),
         }
+    }
+
+    /// Consumes the name of a Unicode class, after `\p{` or `\P{`. Names have letters and `_`; `^` before one stands for all others.
+    fn unicode_class(&mut self, escape: char) -> Result<String, String> {
+        let is_opposite = self.next_is('^');
+        let named = self.rest.split_once('}');
+        let is_part = |part: char| part.is_ascii_alphabetic() || part == '_';
+        let Some((name, rest)) = named.filter(|(name, _)| name.chars().all(is_part)) else {
+            return Err(format!("unknown class after \\{escape}{{"));
+        };
+        self.rest = rest;
+        let escape = match (escape, is_opposite) {
+            ('p', true) => 'P',
+            ('P', true) => 'p',
+            (escape, _) => escape,
+        };
+        Ok(format!("\\{escape}{{{name}}}"))
     }
 
     /// Consumes an octal escape, after its first digit. A single digit would be a reference to a group.
@@ -307,7 +320,11 @@ mod tests {
             (r"a{1,1000}?b", "aab", "b"),
             (r"\<a\>", "<a>", "a"),
             (r"\141\0", "a\0", "a"),
+            (r"\p{Greek}+", "αβ", "a"),
+            (r"[\p{Lu}_]+", "A_", "a"),
+            (r"\P{Greek}", "a", "α"),
             (r"\p{^Greek}", "a", "α"),
+            (r"\pL", "a", "1"),
             (r"[[:^alpha:][:digit:]]+", "1-", "a"),
             (r"(?i)a(?s:.)(?P<n>b)", "A\nB", "ab"),
             (r"ü\Qß\E", "üß", "ü"),
@@ -340,6 +357,9 @@ mod tests {
             "[a",
             "[",
             "a{2,1}",
+            r"\p{Script=Greek}",
+            r"\p{Greek",
+            r"\p{None}",
         ] {
             assert!(compiled(pattern).is_err(), "{pattern}");
         }
