@@ -60,6 +60,8 @@ pub(crate) struct Peers {
     /// Library that makes a process's wall clock step.
     pub(crate) clock: PathBuf,
     pub(crate) etcd: EtcdPrograms,
+    /// A part of etcd's API over other stores.
+    pub(crate) kine: PathBuf,
     /// Folder of the released protos.
     pub(crate) etcd_protos: PathBuf,
 }
@@ -138,6 +140,7 @@ impl Peers {
             echo_server: runner.with_file_name("xds-echo-server"),
             clock: installed.join("bin/clock.so"),
             etcd: EtcdPrograms::of(&installed),
+            kine: installed.join("bin/kine"),
             etcd_protos: installed.join("etcd-protos"),
         };
         for program in [
@@ -167,6 +170,7 @@ impl Peers {
             &peers.buf,
             &peers.echo_server,
             &peers.clock,
+            &peers.kine,
             &peers.etcd_protos,
         ]
         .into_iter()

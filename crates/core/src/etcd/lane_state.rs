@@ -180,6 +180,11 @@ impl Content {
         }
     }
 
+    /// Returns the readable value of an entry.
+    pub(super) fn stored(&self, entry: &Entry) -> Option<&Arc<Stored>> {
+        self.entries.get(entry).map(|held| &held.stored)
+    }
+
     /// Returns the digest of the readable entries.
     pub(super) fn digest(&self) -> Digest {
         let mut digest = Digest::default();

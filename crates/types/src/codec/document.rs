@@ -168,7 +168,9 @@ pub(super) fn yaml_reason(error: &serde_saphyr::Error, bytes: usize) -> Reason {
             let limit = format!("aliases expand to more than {} nodes", max_replayed(bytes));
             Reason::TooLarge(limit)
         }
-        serde_saphyr::Error::Message { .. } => Reason::Value(text),
+        serde_saphyr::Error::Message { .. } | serde_saphyr::Error::SerdeInvalidType { .. } => {
+            Reason::Value(text)
+        }
         _ => Reason::Syntax(text),
     }
 }

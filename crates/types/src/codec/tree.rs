@@ -6,8 +6,11 @@
 use std::fmt;
 
 use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
-use serde::de::value::MapDeserializer;
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::value::{Error as Unfit, MapDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess,
+    Visitor,
+};
 
 use super::notice::About;
 use super::value::{Buffered, ScalarSeed};
@@ -53,12 +56,46 @@ impl<'de> DeserializeSeed<'de> for MessageSeed<'_> {
                     message.set_field_by_number(*number, value);
                     Ok(message)
                 }
-                (Some(_), _) => {
-                    DynamicMessage::deserialize(self.schema.descriptor.clone(), deserializer)
-                }
+                (Some(_), _) => match TextForm::of(self.schema) {
+                    Some(form) => deserializer.deserialize_any(form),
+                    None => {
+                        DynamicMessage::deserialize(self.schema.descriptor.clone(), deserializer)
+                    }
+                },
                 (None, _) => deserializer.deserialize_any(self),
             },
         )
+    }
+}
+
+/// Reads a well-known type that is written as a text.
+struct TextForm {
+    schema: &'static Message,
+    expected: &'static str,
+}
+
+impl TextForm {
+    fn of(schema: &'static Message) -> Option<Self> {
+        let expected = match schema.full_name() {
+            "google.protobuf.Duration" => "a duration in seconds, such as 1.5s",
+            "google.protobuf.Timestamp" => "a time, such as 2006-01-02T15:04:05Z",
+            _ => return None,
+        };
+        Some(Self { schema, expected })
+    }
+}
+
+impl Visitor<'_> for TextForm {
+    type Value = DynamicMessage;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        let deserializer: StrDeserializer<'_, Unfit> = text.into_deserializer();
+        DynamicMessage::deserialize(self.schema.descriptor.clone(), deserializer)
+            .map_err(|_| E::custom(format_args!("{text:?}: expected {}", self.expected)))
     }
 }
 
@@ -457,7 +494,7 @@ fn well_known_rest<'de, A: MapAccess<'de>>(
     for (key, value) in early {
         match key.as_str() {
             "value" => {
-                let value = serde::de::IntoDeserializer::into_deserializer(value);
+                let value = value.into_deserializer();
                 message = Some(seed().deserialize(value)?);
             }
             _ => unknown_field(schema, key, context),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use oxds_testkit::certificates::{Authority, replace};
+use tokio::process::Command;
 
 use super::shared::Content;
 use super::{SOON, Scenario};
@@ -12,6 +13,7 @@ use crate::gate::Gate;
 use crate::peers::etcd::{Etcd, Release, Setup};
 use crate::peers::oxds::Oxds;
 use crate::peers::replica::{Replica, ended};
+use crate::process::Process;
 use crate::subscriber::Subscriber;
 use crate::wait::until;
 use crate::wire::Protocol;
@@ -267,18 +269,29 @@ async fn until_text(content: &Content, options: &[&str], text: &str) -> Fallible
     .await
 }
 
-/// given addresses with another gRPC server and with a management server / when a replica starts or a writer publishes / then both end
-/// with an error that says that this is not an etcd.
+/// given addresses with another gRPC server, with a management server and with kine / when a replica starts or a writer publishes / then
+/// both end with an error that says that this is not an etcd; kine is named.
 async fn programs(cx: Context) -> Fallible {
     let backend = Backend::start("a").await?;
     let content = Content::new(&cx, "content", "")?;
     content.set(&[("a", "1")])?;
     let folder = crate::config::Folder::create(&cx.dir)?;
     let oxds = Oxds::serve(&cx, &folder).await?;
+    let mut kine = Command::new(&cx.peers.kine);
+    kine.arg("127.0.0.1:0");
+    let mut kine = Process::spawn("kine", kine, &cx.dir, |_| ())?;
+    let part_of_etcd = kine.line("listening ", RETURN).await?.parse()?;
     // A port that closes the connection without a word, as that of HTTP/1 does, may also be a member that starts.
-    for address in [backend.address, oxds.grpc] {
+    for (address, says) in [
+        (backend.address, "not an etcd"),
+        (oxds.grpc, "not an etcd"),
+        (
+            part_of_etcd,
+            "not an etcd: it reports neither cluster nor member; kine",
+        ),
+    ] {
         let url = format!("http://{address}");
-        let mut command = tokio::process::Command::new(&cx.peers.oxds);
+        let mut command = Command::new(&cx.peers.oxds);
         command.args(["serve", "--etcd", &url]);
         command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command
@@ -287,10 +300,10 @@ async fn programs(cx: Context) -> Fallible {
         command.stdout(std::process::Stdio::piped());
         command.stderr(std::process::Stdio::piped());
         let serve = ended(command.spawn()?).await?;
-        serve.expect(1, &["error: --etcd: ", "not an etcd", &url])?;
+        serve.expect(1, &["error: --etcd: ", says, &url])?;
         let writer = Content::of(&cx, &cx.dir.join("content"), &url);
         let refused = writer.command(&[]).run().await?;
-        refused.expect(1, &["not an etcd", &url])?;
+        refused.expect(1, &[says, &url])?;
     }
     Ok(())
 }

@@ -48,10 +48,10 @@ pub(super) type Changes = BTreeMap<Entry, Change>;
 
 /// Returns the changes that lead from the base to the wanted state. With `prune`, entries that a wanted state does not have are
 /// removed.
-pub(super) fn changes(wanted: &Wanted, base: &Entries, prune: bool) -> Changes {
+pub(super) fn changes(wanted: &Wanted, base: &Content, prune: bool) -> Changes {
     let mut changes = Changes::new();
     let mut add = |entry: &Entry, new: Option<&Arc<Stored>>| {
-        let old = base.get(entry);
+        let old = base.stored(entry);
         if !is_same(old, new) {
             let (base, new) = (old.map(|old| old.digest_version()), new.cloned());
             changes.insert(entry.clone(), Change { base, new });
@@ -61,6 +61,7 @@ pub(super) fn changes(wanted: &Wanted, base: &Entries, prune: bool) -> Changes {
         Wanted::State(wanted) => {
             wanted.iter().for_each(|(entry, new)| add(entry, Some(new)));
             let removed = base
+                .entries
                 .keys()
                 .filter(|entry| prune && !wanted.contains_key(entry));
             removed.for_each(|entry| add(entry, None));
@@ -82,9 +83,9 @@ fn is_same(old: Option<&Arc<Stored>>, new: Option<&Arc<Stored>>) -> bool {
 }
 
 /// Returns the entries that were published with another value since the base, and are changed here, too.
-pub(super) fn conflicts(changes: &Changes, published: &Entries) -> Vec<Entry> {
+pub(super) fn conflicts(changes: &Changes, published: &Content) -> Vec<Entry> {
     let conflicting = changes.iter().filter(|(entry, change)| {
-        let now = published.get(entry);
+        let now = published.stored(entry);
         now.map(|now| now.digest_version()) != change.base && !is_same(now, change.new.as_ref())
     });
     conflicting.map(|(entry, _)| entry.clone()).collect()
@@ -106,10 +107,10 @@ pub(super) struct Merged {
 }
 
 /// Merges the changes with the published state, whose digest is given.
-pub(super) fn merge(changes: &Changes, published: &Entries, mut digest: Digest) -> Merged {
-    let (mut result, mut summary) = (published.clone(), Summary::default());
+pub(super) fn merge(changes: &Changes, published: &Content, mut digest: Digest) -> Merged {
+    let (mut result, mut summary) = (entries_of(published), Summary::default());
     for (entry, change) in changes {
-        let old = published.get(entry);
+        let old = published.stored(entry);
         if is_same(old, change.new.as_ref()) {
             continue;
         }

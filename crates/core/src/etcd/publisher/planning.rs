@@ -16,16 +16,16 @@ impl Work {
     /// Merges the changes with the published state.
     pub(super) fn plan(&mut self) {
         let changes = self.changes.take().unwrap_or_default();
-        let published = entries_of(self.target());
+        let published = self.target();
         let conflicting = match self.options.force {
             true => Vec::new(),
-            false => conflicts(&changes, &published),
+            false => conflicts(&changes, published),
         };
         let elsewhere = changes.iter().filter(|(_, change)| change.new.is_some());
         let elsewhere =
             elsewhere.filter_map(|(entry, _)| Some((entry.clone(), self.owner(entry)?)));
         let elsewhere = elsewhere.collect::<Vec<_>>().into_iter().next();
-        let merged = merge(&changes, &published, self.target().digest());
+        let merged = merge(&changes, published, published.digest());
         self.changes = Some(changes);
         match (&self.head, elsewhere) {
             (Some(latest), _) if !conflicting.is_empty() => {

@@ -11,7 +11,7 @@ use super::completion::{Completed, Completion};
 use super::error::PublishError;
 use super::event::PublishEvent;
 use super::options::Foreign;
-use super::plan::{changes, entries_of};
+use super::plan::{Changes, changes};
 use super::request::{PublishAnswer, range_of};
 use super::walk::{Step, Walk, head_at};
 use super::work::{Phase, Work};
@@ -203,7 +203,10 @@ impl Work {
         }
         let publish = self.head.as_ref().map(|seen| seen.head.publish);
         match self.options.base.filter(|base| Some(*base) != publish) {
-            None => self.take_base(&self.target().clone()),
+            None => {
+                let changes = changes(&self.wanted, self.target(), self.options.prune);
+                self.take_changes(changes);
+            }
             Some(base) if publish.is_none() => self.fail(PublishError::UnknownBase(base)),
             Some(base) => {
                 self.phase = Phase::FindBase(Walk::new(self.keys.head(), base, self.base(), 0));
@@ -230,8 +233,11 @@ impl Work {
     }
 
     pub(super) fn take_base(&mut self, base: &Content) {
-        let base = entries_of(base);
-        self.changes = Some(changes(&self.wanted, &base, self.options.prune));
+        self.take_changes(changes(&self.wanted, base, self.options.prune));
+    }
+
+    fn take_changes(&mut self, changes: Changes) {
+        self.changes = Some(changes);
         self.plan();
     }
 }

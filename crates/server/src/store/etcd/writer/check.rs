@@ -75,6 +75,18 @@ pub fn check(
     findings
 }
 
+/// Returns whether the state is that of a folder alone: what [`check`] finds in it shows in the check of the folder.
+#[must_use]
+pub fn is_of_folder(state: &MergedState, lane: &Segment, entries: &FolderEntries) -> bool {
+    // Both are sorted by entry, as long as the state has one lane.
+    let mut pairs = state.entries.iter().zip(entries);
+    state.unreadable.is_empty()
+        && state.entries.len() == entries.len()
+        && pairs.all(|((of, entry, stored), (own_entry, own))| {
+            of == lane && entry == own_entry && stored.is_same_content(own)
+        })
+}
+
 fn document(id: &Path, entry: &Entry, stored: &Stored) -> Result<Document, String> {
     match entry {
         Entry::Matcher(group) => {

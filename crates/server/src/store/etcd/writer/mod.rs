@@ -16,7 +16,7 @@ mod publish;
 mod read;
 mod session;
 
-pub use check::check;
+pub use check::{check, is_of_folder};
 pub use entries::{EntriesError, FolderEntries, entries};
 pub use fleet::read_fleet;
 pub use publish::{PublishNotice, publish, publish_id};
