@@ -24,8 +24,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// Given a server with 232 clients, of which two NACK and one has names that are HTML,
 /// when a browser opens the status page,
 /// then it loads, sorts, filters, follows an edit, shows a NACK, a resource, the graph and the history; that of a replica shows both
-/// replicas; it fits a phone, has dark colours, is
-/// readable without a script, and runs no script of others (`peers/node/page.js`). Pictures of it are in the scenario's folder.
+/// replicas; it fits a phone, has dark colours, is readable without a script, and runs no script of others (`peers/node/page.js`).
+/// Pictures of it are beside the runner.
 async fn is_usable(cx: Context) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     let (blue, green) = ("127.0.0.1:1".parse()?, "127.0.0.1:2".parse()?);
@@ -64,11 +64,16 @@ async fn is_usable(cx: Context) -> Fallible {
     let [replica, _] = &replicas[..] else {
         return Err("two replicas were started".into());
     };
+    // They stay, for people to look at.
+    let pictures = std::env::current_exe()?.with_file_name("status-page-pictures");
+    if pictures.exists() {
+        std::fs::remove_dir_all(&pictures)?;
+    }
     let mut command = Command::new("node");
     command
         .arg(&cx.peers.node_page)
         .arg(format!("http://{}", oxds.http))
-        .args([folder.path(), &cx.dir.join("pictures")])
+        .args([folder.path(), &pictures])
         .arg(format!("http://{}", replica.http))
         .env("NODE_PATH", &cx.peers.node_modules)
         .env("CHROMIUM", &cx.peers.chromium);

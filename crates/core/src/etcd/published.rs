@@ -65,6 +65,11 @@ impl PublishedRead {
         self.pages.request()
     }
 
+    /// Prepares a request for fewer keys, because the client does not accept a response of this size. Returns whether there is one.
+    pub fn shrink(&mut self) -> bool {
+        self.pages.shrink()
+    }
+
     /// Handles a page. Returns the lanes after the last one.
     ///
     /// # Errors

@@ -75,6 +75,8 @@ pub enum FailureKind {
     PermissionDenied,
     /// The revision was compacted.
     Compacted,
+    /// The response to a read is larger than the client accepts.
+    ResponseTooLarge,
     /// The answers of the member contradict each other, or what is known.
     Inconsistent,
     /// Any other error.

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use oxds_types::etcd::RangeResponse;
+use oxds_types::etcd::{RangeRequest, RangeResponse};
 
 use super::effect::{Failure, FailureKind, FollowerTransmit, RequestId};
 use super::event::{Notice, ReadReason};
@@ -52,8 +52,10 @@ impl Follower {
     /// requested, so that etcd and this machine work at the same time. At most two pages are in memory.
     pub(super) fn handle_page(&mut self, now: Instant, answer: Result<RangeResponse, Failure>) {
         self.take_page();
+        let is_too_large = |failure: &Failure| failure.kind == FailureKind::ResponseTooLarge;
         let read = match answer {
             Ok(page) => page,
+            Err(failure) if is_too_large(&failure) => return self.read_fewer(now, failure),
             // The revision of the first page was compacted meanwhile: pages of different revisions would lose changes.
             Err(failure) if failure.kind == FailureKind::Compacted => {
                 return self.read_all(now, ReadReason::Compacted);
@@ -78,16 +80,31 @@ impl Follower {
             return self.fail_backward(now);
         }
         if !is_last {
-            let id = self.request(next);
-            if let Phase::Reading { request, until, .. } = &mut self.phase {
-                *request = id;
-                *until = now + self.config.timing.page;
-            }
-            return;
+            return self.read_next(now, next);
         }
         self.take_page();
         if matches!(self.phase, Phase::Reading { .. }) {
             self.finish_read(now, cluster, revision);
+        }
+    }
+
+    /// Requests the page again, with fewer keys.
+    fn read_fewer(&mut self, now: Instant, failure: Failure) {
+        let Phase::Reading { pages, .. } = &mut self.phase else {
+            return;
+        };
+        if !pages.shrink() {
+            return self.fail(now, failure);
+        }
+        let fewer = pages.request();
+        self.read_next(now, fewer);
+    }
+
+    fn read_next(&mut self, now: Instant, page: RangeRequest) {
+        let id = self.request(page);
+        if let Phase::Reading { request, until, .. } = &mut self.phase {
+            *request = id;
+            *until = now + self.config.timing.page;
         }
     }
 
@@ -175,7 +192,14 @@ impl Follower {
             Err(failure) if failure.kind == FailureKind::Compacted => {
                 return self.read_all(now, ReadReason::Compacted);
             }
-            Err(failure) => return self.fail(now, failure),
+            Err(failure) => {
+                let is_too_large = failure.kind == FailureKind::ResponseTooLarge;
+                if !(is_too_large && read.pages.shrink()) {
+                    return self.fail(now, failure);
+                }
+                let fewer = read.pages.request();
+                return self.read_next_of_stage(now, &lane, fewer);
+            }
         };
         if let Err(reason) = read.pages.take(&page) {
             return self.fail(now, Self::inconsistent(reason));
@@ -193,10 +217,14 @@ impl Follower {
             self.read_stages(now);
             return;
         }
-        let id = self.request(next);
+        self.read_next_of_stage(now, &lane, next);
+    }
+
+    fn read_next_of_stage(&mut self, now: Instant, lane: &Segment, page: RangeRequest) {
+        let id = self.request(page);
         let until = now + self.config.timing.page;
         if let Phase::Following(following) = &mut self.phase
-            && let Some(read) = following.stages.get_mut(&lane)
+            && let Some(read) = following.stages.get_mut(lane)
         {
             (read.request, read.until) = (id, until);
         }

@@ -74,9 +74,30 @@ fn pages_grow_with_small_values_and_shrink_with_large_ones() {
         pages.take(&page_at(9, at * 64, 64, 500)).unwrap();
         limits.push(pages.request().limit);
     }
-    assert_eq!(limits, [256, 1024, 4096, 5000, 5000]);
+    assert_eq!(limits, [512, 4096, 16_578, 16_578, 16_578]);
     pages.take(&page_at(9, 1000, 64, 1024 * 1024)).unwrap();
-    assert_eq!(pages.request().limit, 3);
+    assert_eq!(pages.request().limit, 7);
+    let mut pages = self::pages(ReadAt::First);
+    for at in 0..5 {
+        pages.take(&page_at(9, at * 64, 64, 10)).unwrap();
+    }
+    assert_eq!(pages.request().limit, 50_000);
+}
+
+/// given a page that the client does not accept / when it is requested again / then it begins at the same key and has fewer keys, until
+/// it has one.
+#[test]
+fn g19_page_that_is_too_large_is_read_in_parts() {
+    let mut pages = pages(ReadAt::First);
+    pages.take(&page(0, 64)).unwrap();
+    let first = pages.request();
+    let mut limits = vec![];
+    while pages.shrink() {
+        let RangeRequest { limit, ref key, .. } = pages.request();
+        assert_eq!(*key, first.key);
+        limits.push(limit);
+    }
+    assert_eq!(limits, [64, 8, 1]);
 }
 
 #[test]

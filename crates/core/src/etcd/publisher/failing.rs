@@ -3,6 +3,7 @@
 use super::error::PublishError;
 use super::request::{FailureKind, RequestFailure};
 use super::work::{Phase, Then, Work};
+use crate::etcd::pages::Pages;
 
 /// Reaction to a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +17,11 @@ pub(super) enum Reaction {
 impl Work {
     /// Handles the failure of the request of the current phase.
     pub(super) fn take_failure(&mut self, failure: RequestFailure) -> Reaction {
-        use FailureKind::{Compacted, LeaseEnded, NoSpace, Unknown};
+        use FailureKind::{Compacted, LeaseEnded, NoSpace, ResponseTooLarge, Unknown};
         let kind = failure.kind;
+        if kind == ResponseTooLarge && self.phase.pages_mut().is_some_and(Pages::shrink) {
+            return Reaction::Continue;
+        }
         match std::mem::replace(&mut self.phase, Phase::Done) {
             Phase::Commit(alive) if matches!(kind, Unknown | NoSpace) || self.is_uncertain => {
                 // The request may have taken effect (G-11).

@@ -76,6 +76,8 @@ pub enum FailureKind {
     NoSpace,
     /// The revision of a read was compacted.
     Compacted,
+    /// The response to a read is larger than the client accepts.
+    ResponseTooLarge,
     /// The lease of a put has ended.
     LeaseEnded,
     /// etcd refused the request because of its size or its number of operations.

@@ -15,6 +15,7 @@ pub(super) fn of(error: &EtcdError) -> Failure {
         Reason::WrongPassword(_) | Reason::Unauthenticated(_) => FailureKind::Unauthenticated,
         Reason::PermissionDenied(_) => FailureKind::PermissionDenied,
         Reason::Compacted { .. } => FailureKind::Compacted,
+        Reason::ResponseTooLarge => FailureKind::ResponseTooLarge,
         // A linearizable answer was newer than this member.
         Reason::FutureRevision => FailureKind::Inconsistent,
         _ => FailureKind::Other,

@@ -3,12 +3,14 @@
 use http::StatusCode;
 use std::time::Duration;
 
+use oxds_core::etcd::publisher::{PublishOutcome, Publisher, Wanted};
 use oxds_server::Store as _;
-use oxds_server::store::etcd::EtcdStore;
+use oxds_server::store::etcd::writer::{self, Session};
+use oxds_server::store::etcd::{EtcdStore, Segment};
 use tokio::time::timeout;
 
-use super::publishing::Writer;
-use super::{Client, Replica, etcd, key, options, publish, value};
+use super::publishing::{Writer, entry_of, resource};
+use super::{Client, Replica, etcd, key, options, prefix, publish, value};
 use crate::SOON;
 
 /// given two members / when the watched one is killed and another publish comes / then the replica resumes at the other one, and the
@@ -79,6 +81,39 @@ async fn g19_staged_publish_is_one_change() {
     replica.serves(2).await;
     publish(&etcd, &[("b", "1")]).await;
     client.gets(&["b"], &names).await;
+}
+
+/// given many small values, and large ones after them / when a replica and a writer read them that accept responses of 24 KiB / then they
+/// read fewer keys at once, and serve and publish all of them.
+#[tokio::test]
+async fn g19_large_values_after_small_ones_are_read_in_parts() {
+    let (etcd, _) = etcd().await;
+    let large = "x".repeat(120);
+    let small = (0..300).map(|number| (format!("a{number:03}"), "1"));
+    let all = small.chain((0..200).map(|number| (format!("b{number:03}"), &*large)));
+    let all: Vec<_> = all.collect();
+    let clusters: Vec<_> = all.iter().map(|(name, text)| (&**name, *text)).collect();
+    publish(&etcd, &clusters).await;
+    let mut limited = options(&[&etcd]);
+    limited.client = limited.client.max_response(24 << 10);
+    let mut session = Session::new(limited.endpoints.clone(), limited.client.clone());
+    let replica = Replica::of(limited, None).await;
+    replica.serves(1).await;
+    assert_eq!(replica.names().len(), 500);
+    assert_eq!(replica.store().await["reads"], 1);
+
+    let published = writer::read(&mut session, &prefix()).await.unwrap();
+    let main = &published[&Segment::lane("main").unwrap()];
+    assert_eq!((main.entries.len(), main.is_vouched), (500, true));
+    let (entry, stored) = entry_of(&resource("c", "1"));
+    let wanted = Wanted::Changes([(entry, Some(stored))].into());
+    let publisher = Publisher::new(Writer::of_lane("main").options, wanted);
+    let outcome = writer::publish(&mut session, publisher, |_| true, |_| ()).await;
+    assert!(
+        matches!(outcome, Ok(PublishOutcome::Published { seq: 2, .. })),
+        "{outcome:?}"
+    );
+    replica.serves(2).await;
 }
 
 /// given a watched member that stops / when its progress request is not answered / then the replica uses the other member, and names it.

@@ -53,12 +53,7 @@ impl Writer {
         etcd: &ScriptedEtcd,
         resources: impl IntoIterator<Item = Resource>,
     ) -> Result<u64, PublishError> {
-        let entries = resources.into_iter().map(|resource| {
-            let of = resource.resource_type().clone();
-            let place = Place::of_all(of, Arc::clone(resource.name()));
-            let stored = Stored::of_resource(&resource, None);
-            (Entry::Resource(place), Arc::new(stored))
-        });
+        let entries = resources.into_iter().map(|resource| entry_of(&resource));
         let wanted: BTreeMap<_, _> = entries.collect();
         let mut machine = Publisher::new(self.options, Wanted::State(wanted));
         let client = connect(etcd).await;
@@ -84,6 +79,14 @@ impl Writer {
             }
         }
     }
+}
+
+/// Returns the entry of a resource for all nodes.
+pub(super) fn entry_of(resource: &Resource) -> (Entry, Arc<Stored>) {
+    let of = resource.resource_type().clone();
+    let place = Place::of_all(of, Arc::clone(resource.name()));
+    let stored = Stored::of_resource(resource, None);
+    (Entry::Resource(place), Arc::new(stored))
 }
 
 /// Returns a cluster with this content.

@@ -150,3 +150,55 @@ impl ShownPlace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use oxds_core::etcd::publisher::Summary;
+    use oxds_core::snapshot::Resource;
+    use oxds_types::ResourceType;
+
+    use super::*;
+
+    fn stored(name: &str, text: &str) -> (Entry, Arc<Stored>) {
+        let resource = Resource::new(ResourceType::CLUSTER, name, text.as_bytes());
+        let entry = Entry::parse(&format!("r/envoy.config.cluster.v3.Cluster/{name}"));
+        let stored = Stored::of_resource(&resource, None);
+        (entry.expect("an entry"), Arc::new(stored))
+    }
+
+    /// given states of one and of several lanes / when they are compared with a folder / then only the state of the folder alone is its own.
+    #[test]
+    fn g12_only_the_state_of_the_folder_alone_is_its_own() {
+        let lane = |name: &str| Segment::lane(name).expect("a name");
+        let main = lane("main");
+        let folder: FolderEntries = [stored("a", "1"), stored("b", "1")].into();
+        let state = |entries: &[(&str, &str, &str)]| MergedState {
+            entries: entries
+                .iter()
+                .map(|(of, name, text)| {
+                    let (entry, stored) = stored(name, text);
+                    (lane(of), entry, stored)
+                })
+                .collect(),
+            unreadable: Vec::new(),
+            summary: Summary::default(),
+        };
+        let (a, b) = (("main", "a", "1"), ("main", "b", "1"));
+        let own = state(&[a, b]);
+        assert!(is_of_folder(&own, &main, &folder));
+        for other in [
+            state(&[]),
+            state(&[a]),
+            state(&[a, ("main", "b", "2")]),
+            state(&[a, b, ("main", "c", "1")]),
+            state(&[a, b, ("other", "c", "1")]),
+            state(&[a, ("other", "b", "1")]),
+            MergedState {
+                unreadable: vec![("l/other/r/x".to_owned(), "malformed".to_owned())],
+                ..own
+            },
+        ] {
+            assert!(!is_of_folder(&other, &main, &folder), "{other:?}");
+        }
+    }
+}

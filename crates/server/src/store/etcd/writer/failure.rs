@@ -9,6 +9,7 @@ pub(super) fn of(error: &EtcdError) -> RequestFailure {
     let kind = match error.reason() {
         Reason::NoSpace => FailureKind::NoSpace,
         Reason::Compacted { .. } => FailureKind::Compacted,
+        Reason::ResponseTooLarge => FailureKind::ResponseTooLarge,
         Reason::LeaseNotFound => FailureKind::LeaseEnded,
         Reason::RequestTooLarge | Reason::TooManyOperations => FailureKind::TooLarge,
         _ if error.is_outcome_unknown() || error.blame() == Blame::Member => FailureKind::Unknown,

@@ -47,7 +47,10 @@ pub async fn read(session: &mut Session, prefix: &Prefix) -> Result<Published, U
 async fn read_once(session: &mut Session, prefix: &Prefix) -> Result<Published, UnreadableStore> {
     let mut read = PublishedRead::new(prefix.clone());
     loop {
-        let page = session.range(read.request()).await?;
+        let page = match session.range(read.request()).await {
+            Err(error) if *error.reason() == Reason::ResponseTooLarge && read.shrink() => continue,
+            page => page?,
+        };
         if let Some(lanes) = read.take(page)? {
             return Ok(lanes);
         }
