@@ -192,6 +192,7 @@ const phone = async (browser) => {
     await page.goto(url + view);
     check(await narrow(page), `no horizontal scrolling at 390 px: ${view}`);
   }
+  check(await page.locator('nav').evaluate((nav) => nav.scrollWidth <= nav.clientWidth), 'all views are in sight at 390 px');
   await page.goto(url);
   await page.screenshot({ path: path.join(pictures, 'phone.png') });
   done('a phone needs no horizontal scrolling');

@@ -7,7 +7,7 @@
 //!
 //! A plain put beside each writer shows the pause of etcd itself: it is tried again at the next member, as a publish is. A follower that
 //! has sent a write to the leader that died answers it after 7 s: the client's time limit of 5 s ends it before. A publish looks for the
-//! outcome of its first write after 1.5 s, at another member; what it reads before, the new leader answers at once.
+//! outcome of its first write after 1 s, at another member; what it reads before, the new leader answers at once.
 
 use std::time::{Duration, Instant};
 

@@ -22,9 +22,9 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// How long a first write may take; it doubles with each failed one, so that a slow etcd can end it.
 ///
-/// etcd elects a leader within about this time. A follower that has sent a write to the leader which died never answers it: after this time the
+/// etcd elects a leader within 1 to 1.5 s. A follower that has sent a write to the leader which died never answers it: after this time the
 /// outcome is looked for at another member.
-const FIRST_LIMIT: Duration = Duration::from_millis(1500);
+const FIRST_LIMIT: Duration = Duration::from_secs(1);
 
 /// Machine that publishes one change of one lane, atomically.
 ///
