@@ -6,7 +6,7 @@
 use std::fmt;
 
 use prost_reflect::{DynamicMessage, Kind, MapKey, Value};
-use serde::de::value::{Error as Unfit, MapDeserializer, StrDeserializer};
+use serde::de::value::{Error as Invalid, MapDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeSeed, Deserializer, Error, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess,
     Visitor,
@@ -93,7 +93,7 @@ impl Visitor<'_> for TextForm {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        let deserializer: StrDeserializer<'_, Unfit> = text.into_deserializer();
+        let deserializer: StrDeserializer<'_, Invalid> = text.into_deserializer();
         DynamicMessage::deserialize(self.schema.descriptor.clone(), deserializer)
             .map_err(|_| E::custom(format_args!("{text:?}: expected {}", self.expected)))
     }
