@@ -52,18 +52,20 @@ impl Follower {
     /// requested, so that etcd and this machine work at the same time. At most two pages are in memory.
     pub(super) fn handle_page(&mut self, now: Instant, answer: Result<RangeResponse, Failure>) {
         self.take_page();
-        let is_too_large = |failure: &Failure| failure.kind == FailureKind::ResponseTooLarge;
+        let Phase::Reading { pages, page, .. } = &mut self.phase else {
+            return;
+        };
         let read = match answer {
             Ok(page) => page,
-            Err(failure) if is_too_large(&failure) => return self.read_fewer(now, failure),
             // The revision of the first page was compacted meanwhile: pages of different revisions would lose changes.
             Err(failure) if failure.kind == FailureKind::Compacted => {
                 return self.read_all(now, ReadReason::Compacted);
             }
+            Err(failure) if is_too_large(&failure) && pages.shrink() => {
+                let fewer = pages.request();
+                return self.read_next(now, fewer);
+            }
             Err(failure) => return self.fail(now, failure),
-        };
-        let Phase::Reading { pages, page, .. } = &mut self.phase else {
-            return;
         };
         let is_first = pages.position().is_none();
         if let Err(reason) = pages.take(&read) {
@@ -86,18 +88,6 @@ impl Follower {
         if matches!(self.phase, Phase::Reading { .. }) {
             self.finish_read(now, cluster, revision);
         }
-    }
-
-    /// Requests the page again, with fewer keys.
-    fn read_fewer(&mut self, now: Instant, failure: Failure) {
-        let Phase::Reading { pages, .. } = &mut self.phase else {
-            return;
-        };
-        if !pages.shrink() {
-            return self.fail(now, failure);
-        }
-        let fewer = pages.request();
-        self.read_next(now, fewer);
     }
 
     fn read_next(&mut self, now: Instant, page: RangeRequest) {
@@ -192,14 +182,11 @@ impl Follower {
             Err(failure) if failure.kind == FailureKind::Compacted => {
                 return self.read_all(now, ReadReason::Compacted);
             }
-            Err(failure) => {
-                let is_too_large = failure.kind == FailureKind::ResponseTooLarge;
-                if !(is_too_large && read.pages.shrink()) {
-                    return self.fail(now, failure);
-                }
+            Err(failure) if is_too_large(&failure) && read.pages.shrink() => {
                 let fewer = read.pages.request();
                 return self.read_next_of_stage(now, &lane, fewer);
             }
+            Err(failure) => return self.fail(now, failure),
         };
         if let Err(reason) = read.pages.take(&page) {
             return self.fail(now, Self::inconsistent(reason));
@@ -229,4 +216,8 @@ impl Follower {
             (read.request, read.until) = (id, until);
         }
     }
+}
+
+fn is_too_large(failure: &Failure) -> bool {
+    failure.kind == FailureKind::ResponseTooLarge
 }

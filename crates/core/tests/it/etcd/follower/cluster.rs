@@ -23,6 +23,8 @@ pub(super) enum Member {
     Stale(Box<Etcd>),
     /// The member denies everything.
     Denied,
+    /// The values are so large that the replica accepts only this many in a response.
+    Large(usize),
 }
 
 /// Fault of a watch, which concerns the next delivered events.
@@ -223,16 +225,22 @@ impl Member {
     ) -> Option<Result<RangeResponse, Failure>> {
         let failure = |kind| Failure::new(kind, format!("{kind:?}"));
         let etcd = match self {
-            Self::Up => etcd,
+            Self::Up | Self::Large(_) => etcd,
             Self::Stale(stale) => stale,
             Self::Down | Self::Silent | Self::Alone => return None,
             Self::Denied => return Some(Err(failure(FailureKind::PermissionDenied))),
         };
-        Some(etcd.range(request).map_err(|error| {
+        let page = etcd.range(request).map_err(|error| {
             failure(match error {
                 EtcdError::Compacted => FailureKind::Compacted,
                 _ => FailureKind::Other,
             })
-        }))
+        });
+        Some(match (self, page) {
+            (Self::Large(most), Ok(page)) if page.kvs.len() > *most => {
+                Err(failure(FailureKind::ResponseTooLarge))
+            }
+            (_, page) => page,
+        })
     }
 }

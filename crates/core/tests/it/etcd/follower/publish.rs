@@ -56,6 +56,27 @@ fn g7_large_publish_is_one_change_set_and_moves_change_nothing() {
 }
 
 #[test]
+fn g19_pages_of_a_stage_and_of_all_keys_may_be_too_large() {
+    // Given values of which a replica accepts 20 in a response.
+    let mut world = World::serving(&[("a", Some(1))]);
+    (0..3).for_each(|member| world.set_member(member, Member::Large(20)));
+    // When a stage of 100 is committed.
+    let names = numbered(100);
+    world.write("main", |writer, etcd| writer.stage(etcd, &all(&names, 1)));
+    world.drive();
+    // Then the replica reads it on the same connection, and serves it as one change set.
+    assert_eq!(world.history(), [1, 2]);
+    world.check_current();
+    let attempts = world.attempts.len();
+    // When a replica starts, then it reads all keys once.
+    world.restart(false);
+    world.drive();
+    world.check_current();
+    assert_eq!(world.complete_reads(), 1);
+    assert_eq!(world.attempts.len(), attempts + 1);
+}
+
+#[test]
 fn g7_moves_may_overtake_the_read_of_the_stage() {
     // Given a member that answers no reads while the keys of a stage are moved.
     let mut world = World::serving(&[("a", Some(1))]);

@@ -356,7 +356,7 @@ impl World {
             return;
         };
         let etcd = match &self.members[self.member] {
-            Member::Up => &self.etcd,
+            Member::Up | Member::Large(_) => &self.etcd,
             Member::Stale(stale) => stale,
             Member::Down | Member::Silent | Member::Alone | Member::Denied => return,
         };
