@@ -1,11 +1,12 @@
 //! A writer: the publishes of `oxds publish`, without its folder.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use oxds_core::etcd::publisher::{PublishOptions, PublishOutcome, Publisher, Wanted};
+use oxds_core::etcd::publisher::{PublishOptions, PublishOutcome, Wanted};
 use oxds_core::etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
@@ -57,14 +58,20 @@ impl Writer {
         let prefix = Prefix::new(prefix).map_err(text)?;
         let lane = Segment::lane("main").map_err(text)?;
         let options = PublishOptions::new(prefix, lane, writer::publish_id());
-        let publisher = Publisher::new(options, wanted);
         let mut begun = Instant::now();
         // The last thing before the first write.
         let judge = |_: &_| {
             begun = Instant::now();
             true
         };
-        let outcome = writer::publish(&mut self.session, publisher, judge, |_| {}).await;
+        let outcome = writer::publish(
+            &mut self.session,
+            options,
+            ready(Some(wanted)),
+            judge,
+            |_| {},
+        )
+        .await;
         self.commit = (begun, Instant::now());
         match outcome.map_err(text)? {
             PublishOutcome::Published {

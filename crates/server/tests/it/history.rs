@@ -168,6 +168,24 @@ async fn history_has_the_source_of_a_change() {
     );
 }
 
+/// Given a change of more resources than a row names, then the row says how many it leaves out.
+#[tokio::test]
+async fn history_page_says_how_many_names_it_leaves_out() {
+    let server = Running::start(Server::builder()).await;
+    server.cache.apply(upsert(&["a", "b", "c"]));
+    let (_, page) = get(server.http, "/history").await;
+    assert!(
+        page.contains("3 added") && !page.contains(" more<"),
+        "{page}"
+    );
+    server.cache.apply(upsert(&["d", "e", "f", "g", "h"]));
+    let (_, page) = get(server.http, "/history").await;
+    assert!(
+        page.contains("5 added") && page.contains("and 2 more<"),
+        "{page}"
+    );
+}
+
 /// Given many changes, then the history keeps the latest, in pages that lead to each other.
 #[tokio::test]
 async fn history_has_pages_and_a_bound() {

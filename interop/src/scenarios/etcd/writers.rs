@@ -1,9 +1,10 @@
 //! Several writers: lanes, conflicts, and answers that are lost (G-6, G-10, G-11).
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 
-use oxds_core::etcd::publisher::{PublishError, PublishOptions, PublishOutcome, Publisher, Wanted};
+use oxds_core::etcd::publisher::{PublishError, PublishOptions, PublishOutcome, Wanted};
 use oxds_core::etcd::{Entry, Place, Prefix, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
@@ -146,7 +147,6 @@ async fn interrupted(
     let wanted = BTreeMap::from([(entry, Arc::new(stored))]);
     let prefix = Prefix::new(PREFIX.trim_end_matches('/'))?;
     let options = PublishOptions::new(prefix, Segment::lane("main")?, writer::publish_id());
-    let publisher = Publisher::new(options, Wanted::State(wanted));
     let endpoints: Endpoints = urls.parse()?;
     let client = ClientOptions::new(&endpoints, None)?;
     // The check blocks its thread until the other command has ended.
@@ -157,7 +157,13 @@ async fn interrupted(
             Some(output) => output.is_ok_and(|output| output.status.success()),
             None => true,
         };
-        let published = writer::publish(&mut session, publisher, judge, |_| ());
+        let published = writer::publish(
+            &mut session,
+            options,
+            ready(Some(Wanted::State(wanted))),
+            judge,
+            |_| (),
+        );
         tokio::runtime::Handle::current().block_on(published)
     });
     Ok(outcome.await?)

@@ -13,6 +13,9 @@ impl Work {
         use PublishRequest::{Range, Txn};
         let writes = self.plan.as_ref().map_or(&[][..], |plan| &plan.writes);
         let base = self.base();
+        if self.wanted.is_none() && !self.phase.is_before_wanted() {
+            return None;
+        }
         Some(match &mut self.phase {
             Phase::Begin => Txn(self.begin_request()),
             Phase::Complete { completion, .. } => completion.request(),
@@ -33,7 +36,7 @@ impl Work {
             Phase::Revoke { lease, .. } => {
                 PublishRequest::Revoke(LeaseRevokeRequest { id: *lease })
             }
-            Phase::Verdict | Phase::Done => return None,
+            Phase::Want | Phase::Verdict | Phase::Done => return None,
         })
     }
 

@@ -72,16 +72,32 @@ impl Publisher {
     /// Makes a publisher. It fails at once, before it asks etcd, if an entry is too large (G-9), or a secret and not allowed (G-15).
     #[must_use]
     pub fn new(options: PublishOptions, wanted: Wanted) -> Self {
-        let error = check(&options, &wanted).err();
-        let mut work = Work::new(options, wanted);
-        if let Some(error) = error {
-            work.fail(error);
-        }
+        let mut publisher = Self::reading(options);
+        publisher.handle_wanted(wanted);
+        publisher
+    }
+
+    /// Makes a publisher that reads what is published while the caller makes the wanted state. It writes nothing before
+    /// [`handle_wanted`](Self::handle_wanted), and has no request when it has read.
+    #[must_use]
+    pub fn reading(options: PublishOptions) -> Self {
         Self {
-            work,
+            work: Work::new(options),
             asking: None,
             failing: None,
             write_limit: FIRST_LIMIT,
+        }
+    }
+
+    /// Handles the wanted state, once. The publisher fails at once if an entry is too large (G-9), or a secret and not allowed (G-15).
+    /// It is ignored after [`PublishEvent::Done`].
+    pub fn handle_wanted(&mut self, wanted: Wanted) {
+        if self.work.is_done() {
+            return;
+        }
+        match check(&self.work.options, &wanted) {
+            Ok(()) => self.work.take_wanted(wanted),
+            Err(error) => self.work.fail(error),
         }
     }
 

@@ -1,18 +1,19 @@
 //! Publisher: the machine that makes one change of one lane, atomically, whatever its size.
 //!
 //! ```text
-//!  Begin ──▶ Read ──▶ (Undo) ──▶ merge ──▶ Verdict ──▶ (WriteFormat) ──▶ Commit ──────────────▶ Done
-//!   ▲ │ head names a stage          │         the caller        │          ▲ │
-//!   │ ▼                             │         validates         ▼ large    │ │ outcome unknown
-//!   │ Complete another's            │                         Stage ───────┘ ▼
-//!   │                               │                                     Check, WalkBack
-//!   └── another writer was faster ──┼─────────────────────────────────────┘ │
-//!                                   ▼                                       ▼ committed
+//!  Begin ──▶ Read ──▶ (Undo) ──▶ (Want) ──▶ merge ──▶ Verdict ──▶ (WriteFormat) ──▶ Commit ──────────────▶ Done
+//!   ▲ │ head names a stage                     │         the caller        │          ▲ │
+//!   │ ▼                                        │         validates         ▼ large    │ │ outcome unknown
+//!   │ Complete another's                       │                         Stage ───────┘ ▼
+//!   │                                          │                                     Check, WalkBack
+//!   └── another writer was faster ─────────────┼─────────────────────────────────────┘ │
+//!                                              ▼                                       ▼ committed
 //!      keys changed by hand: ReadPublished                     Complete (moves) ──▶ Revoke ──▶ Done
 //!      a base is given: FindBase, ReadBase
 //!      conflicts: Attribute ──▶ Done
 //! ```
 //!
+//! - The wanted state may come later than the reads, which take a while for many entries. Nothing is written before it is known.
 //! - All reads are at one revision. The commit is guarded by the head, so what was validated is what is replaced.
 //! - A publish that fits into one transaction is one. A larger one is staged under its id; the commit names the stage in the head;
 //!   then each entry is moved to its place. Replicas apply the stage at the commit.

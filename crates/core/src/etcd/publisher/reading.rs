@@ -201,10 +201,14 @@ impl Work {
         if self.changes.is_some() {
             return self.plan();
         }
+        let Some(wanted) = &self.wanted else {
+            self.phase = Phase::Want;
+            return;
+        };
         let publish = self.head.as_ref().map(|seen| seen.head.publish);
         match self.options.base.filter(|base| Some(*base) != publish) {
             None => {
-                let changes = changes(&self.wanted, self.target(), self.options.prune);
+                let changes = changes(wanted, self.target(), self.options.prune);
                 self.take_changes(changes);
             }
             Some(base) if publish.is_none() => self.fail(PublishError::UnknownBase(base)),
@@ -233,7 +237,9 @@ impl Work {
     }
 
     pub(super) fn take_base(&mut self, base: &Content) {
-        self.take_changes(changes(&self.wanted, base, self.options.prune));
+        if let Some(wanted) = &self.wanted {
+            self.take_changes(changes(wanted, base, self.options.prune));
+        }
     }
 
     fn take_changes(&mut self, changes: Changes) {

@@ -51,6 +51,8 @@ pub(super) enum Phase {
     Undo(VecDeque<PublishId>),
     /// The lane is read as it was at its head: its entries were changed since.
     ReadPublished(Pages),
+    /// The caller makes the wanted state.
+    Want,
     /// The base is searched in the history.
     FindBase(Walk),
     /// The lane is read as it was at the base.
@@ -93,6 +95,11 @@ impl Phase {
             _ => None,
         }
     }
+
+    /// Returns whether the phase only reads, and needs no wanted state.
+    pub(super) fn is_before_wanted(&self) -> bool {
+        matches!(self, Self::Begin | Self::Read(_) | Self::ReadPublished(_))
+    }
 }
 
 /// A publish that can be written.
@@ -110,7 +117,8 @@ pub(super) struct Work {
     // Fixed.
     pub(super) options: PublishOptions,
     pub(super) keys: LaneKeys,
-    pub(super) wanted: Wanted,
+    /// `None` until the caller has made it.
+    pub(super) wanted: Option<Wanted>,
 
     // Kept in all attempts.
     pub(super) attempts: usize,
@@ -142,14 +150,14 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(options: PublishOptions, wanted: Wanted) -> Self {
+    pub(super) fn new(options: PublishOptions) -> Self {
         let keys = LaneKeys {
             prefix: options.prefix.clone(),
             lane: options.lane.clone(),
         };
         Self {
             keys,
-            wanted,
+            wanted: None,
             attempts: 0,
             changes: None,
             id: options.id,
@@ -173,6 +181,13 @@ impl Work {
     /// Returns the revision of the head that the publish is based on; 0 if there is none.
     pub(super) fn base(&self) -> i64 {
         self.head.as_ref().map_or(0, |seen| seen.mod_revision)
+    }
+
+    pub(super) fn take_wanted(&mut self, wanted: Wanted) {
+        self.wanted = Some(wanted);
+        if matches!(self.phase, Phase::Want) {
+            self.find_base();
+        }
     }
 
     pub(super) fn done(&mut self, outcome: Outcome) {
@@ -211,6 +226,11 @@ impl Work {
             Then::Again => self.again(),
             Then::Done(outcome) => self.done(outcome),
         }
+    }
+
+    /// Returns whether the work has ended.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.phase, Phase::Done)
     }
 
     /// Returns whether the phase asks for the outcome of a commit.

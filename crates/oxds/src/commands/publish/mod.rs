@@ -2,15 +2,18 @@
 
 mod report;
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use oxds_core::etcd::Segment;
 use oxds_core::etcd::publisher::{
-    DEFAULT_REQUEST_LIMIT, Foreign, MergedState, PublishError, PublishOptions, Publisher, Wanted,
+    DEFAULT_REQUEST_LIMIT, Foreign, MergedState, PublishError, PublishOptions, Wanted,
 };
 use oxds_server::store::etcd::writer::{self, FolderEntries, PublishNotice, Session};
 use oxds_server::{Finding, Severity};
+use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use super::etcd_args::EtcdArgs;
@@ -84,37 +87,40 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let target = args.etcd.target()?;
     let target = target.ok_or_else(|| Failure::usage("expected --etcd"))?;
-    // References are checked in the whole state: what the folder lacks may be published.
-    let mut folder = args.fields.load(&args.dir, false, None)?;
-    let all = folder.count(Severity::Error) + folder.count(Severity::Warning);
-    folder.findings.retain(|finding| finding.rule != "dangling");
-    let is_closed = folder.findings.len() == all;
-    if is_invalid(&folder.findings, args.strict) || folder.count(Severity::Error) > 0 {
-        report::findings(args.format, &folder.findings)?;
-        return Ok(Exit::Negative);
-    }
-    let entries = writer::entries(&args.dir, &folder).map_err(Failure::negative)?;
-    let wanted = Wanted::State(entries.clone());
-    let publisher = Publisher::new(args.options(target.prefix.clone()), wanted);
+    let options = args.options(target.prefix.clone());
+    let mut session = Session::new(target.endpoints, target.client);
+    let folder = OnceCell::new();
     let mut judge = Judge {
         args,
-        entries,
-        is_closed,
+        folder: &folder,
         findings: Vec::new(),
     };
-    let mut session = Session::new(target.endpoints, target.client);
-    let (outcome, space) = runtime()?.block_on(async {
-        let judge = |state: &MergedState| judge.is_valid(state);
-        let outcome = writer::publish(&mut session, publisher, judge, log).await;
-        // The error of a failed publish has the cause.
-        let space = match outcome {
-            Ok(_) => session.space_warning().await,
-            Err(_) => None,
+    let runtime = runtime()?;
+    let (outcome, space) = thread::scope(|scope| {
+        // What is published is read from etcd while the folder is read.
+        let (sender, loaded) = oneshot::channel();
+        scope.spawn(|| sender.send(Folder::load(args)));
+        let wanted = async {
+            let loaded = loaded.await.ok()?;
+            folder.get_or_init(|| loaded).as_ref().ok()?.wanted()
         };
-        (outcome, space)
+        let judge = |state: &MergedState| judge.is_valid(state);
+        runtime.block_on(async {
+            let outcome = writer::publish(&mut session, options, wanted, judge, log).await;
+            // The error of a failed publish has the cause.
+            let space = match outcome {
+                Ok(_) => session.space_warning().await,
+                Err(_) => None,
+            };
+            (outcome, space)
+        })
     });
-    let mut findings = folder.findings;
-    findings.append(&mut judge.findings);
+    let merged = judge.findings;
+    let mut findings = match folder.into_inner() {
+        Some(folder) => folder?.findings,
+        None => Vec::new(),
+    };
+    findings.extend(merged);
     findings.extend(space);
     match outcome {
         Ok(outcome) => {
@@ -129,12 +135,46 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     }
 }
 
+/// The folder to publish.
+struct Folder {
+    /// Findings, without references to what the folder lacks: that may be published.
+    findings: Vec<Finding>,
+    /// Empty if the folder is invalid.
+    entries: FolderEntries,
+    is_invalid: bool,
+    /// No reference of the folder leads out of it.
+    is_closed: bool,
+}
+
+impl Folder {
+    fn load(args: &Args) -> Result<Self, Failure> {
+        let mut report = args.fields.load(&args.dir, false, None)?;
+        let errors = report.count(Severity::Error);
+        let all = errors + report.count(Severity::Warning);
+        report.findings.retain(|finding| finding.rule != "dangling");
+        let is_invalid = errors > 0 || is_invalid(&report.findings, args.strict);
+        let entries = match is_invalid {
+            true => FolderEntries::new(),
+            false => writer::entries(&args.dir, &report).map_err(Failure::negative)?,
+        };
+        Ok(Self {
+            is_closed: report.findings.len() == all,
+            findings: report.findings,
+            entries,
+            is_invalid,
+        })
+    }
+
+    /// Returns what is published; `None` if the folder is invalid.
+    fn wanted(&self) -> Option<Wanted> {
+        (!self.is_invalid).then(|| Wanted::State(self.entries.clone()))
+    }
+}
+
 /// The check of the state that would be published, with the findings of the last attempt.
 struct Judge<'a> {
     args: &'a Args,
-    entries: FolderEntries,
-    /// No reference of the folder leads out of it.
-    is_closed: bool,
+    folder: &'a OnceCell<Result<Folder, Failure>>,
     findings: Vec<Finding>,
 }
 
@@ -143,9 +183,13 @@ impl Judge<'_> {
         let Args {
             dir, lane, strict, ..
         } = self.args;
-        self.findings = match self.is_closed && writer::is_of_folder(state, lane, &self.entries) {
+        let Some(Ok(folder)) = self.folder.get() else {
+            return false;
+        };
+        self.findings = match folder.is_closed && writer::is_of_folder(state, lane, &folder.entries)
+        {
             true => Vec::new(),
-            false => writer::check(state, dir, lane, &self.entries, *strict),
+            false => writer::check(state, dir, lane, &folder.entries, *strict),
         };
         !is_invalid(&self.findings, *strict)
     }

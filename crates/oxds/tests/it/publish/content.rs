@@ -100,6 +100,13 @@ fn g12_invalid_folder_is_not_published() {
     let first = valid.stdout.lines().next().expect("a finding");
     assert_eq!(published.stdout.lines().next(), Some(first));
     assert_eq!((store.seq(), store.etcd.revision()), (0, 1));
+    // The findings need no etcd, which is read beside the folder.
+    store.etcd.kill();
+    let without = store.publish(dir.path(), []);
+    assert_eq!(
+        (without.code, &without.stdout),
+        (published.code, &published.stdout)
+    );
     // A folder that is not there is not an invalid one.
     let gone = dir.path().join("gone");
     store

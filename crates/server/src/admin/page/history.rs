@@ -78,6 +78,7 @@ fn address(number: u64) -> String {
 /// The numbers of a change, and its first names.
 fn summary(contents: &RolloutContents) -> Markup {
     let numbers = contents.counts();
+    let total: usize = numbers.iter().sum();
     let words = ["added", "changed", "removed"];
     let numbers = numbers.iter().zip(words).filter(|(number, _)| **number > 0);
     let numbers: Vec<String> = numbers
@@ -87,11 +88,13 @@ fn summary(contents: &RolloutContents) -> Markup {
         let names = contents.sorts().into_iter().flat_map(|names| &names.first);
         names.map(move |one| (of, one))
     });
+    let named: Vec<_> = names.take(NAMED).collect();
     html! {
         (numbers.join(", "))
-        @for (resource_type, one) in names.take(NAMED) {
+        @for (resource_type, one) in &named {
             " " span.soft { (resource_type) "/" (shown(&one.name)) }
         }
+        @if total > named.len() { " " span.soft { "and " (total - named.len()) " more" } }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Publishes while a replica follows: members that die, compaction, slow servers, keys changed by hand (G-14, G-17 … G-20, G-23, G-24).
 
 use http::StatusCode;
+use std::future::ready;
 use std::time::Duration;
 
-use oxds_core::etcd::publisher::{PublishOutcome, Publisher, Wanted};
+use oxds_core::etcd::publisher::{PublishOutcome, Wanted};
 use oxds_server::Store as _;
 use oxds_server::store::etcd::writer::{self, Session};
 use oxds_server::store::etcd::{EtcdStore, Segment};
@@ -107,8 +108,9 @@ async fn g19_large_values_after_small_ones_are_read_in_parts() {
     assert_eq!((main.entries.len(), main.is_vouched), (500, true));
     let (entry, stored) = entry_of(&resource("c", "1"));
     let wanted = Wanted::Changes([(entry, Some(stored))].into());
-    let publisher = Publisher::new(Writer::of_lane("main").options, wanted);
-    let outcome = writer::publish(&mut session, publisher, |_| true, |_| ()).await;
+    let options = Writer::of_lane("main").options;
+    let wanted = ready(Some(wanted));
+    let outcome = writer::publish(&mut session, options, wanted, |_| true, |_| ()).await;
     assert!(
         matches!(outcome, Ok(PublishOutcome::Published { seq: 2, .. })),
         "{outcome:?}"

@@ -8,6 +8,7 @@ mod rollback;
 mod spreading;
 mod start;
 mod status_key;
+mod writer;
 
 use std::collections::BTreeMap;
 use std::path::Path;

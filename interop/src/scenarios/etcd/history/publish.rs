@@ -1,12 +1,13 @@
 //! One publish: by the library in this process, or by `oxds publish`, which may be killed.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use oxds_core::etcd::publisher::{
-    DEFAULT_REQUEST_LIMIT, PublishError, PublishOptions, PublishOutcome, Publisher, Wanted,
+    DEFAULT_REQUEST_LIMIT, PublishError, PublishOptions, PublishOutcome, Wanted,
 };
 use oxds_core::etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
@@ -65,11 +66,11 @@ pub(super) async fn by_library(urls: &str, change: &Change, manner: Manner) -> F
         },
         ..PublishOptions::new(prefix, lane, writer::publish_id())
     };
-    let publisher = Publisher::new(options, Wanted::Changes(entries(change)?));
+    let wanted = ready(Some(Wanted::Changes(entries(change)?)));
     let endpoints: Endpoints = urls.parse()?;
     let client = ClientOptions::new(&endpoints, None)?.timeout(CALL);
     let mut session = Session::new(endpoints, client);
-    let published = writer::publish(&mut session, publisher, |_| true, |_| ());
+    let published = writer::publish(&mut session, options, wanted, |_| true, |_| ());
     let outcome = match manner.dies_after {
         None => published.await,
         Some(life) => match timeout(life, published).await {

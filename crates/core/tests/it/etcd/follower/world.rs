@@ -18,6 +18,9 @@ use super::cluster::{Fault, Member, Watch};
 use super::writer::{State, Writer, prefix};
 use crate::etcd::model::Etcd;
 
+/// Inputs of one [`World::drive`] at most: a follower that asks again for what it cannot get would never end.
+const MOST_INPUTS: usize = 100_000;
+
 /// Input that waits for the follower.
 enum Input {
     Connected(ConnectionId),
@@ -158,18 +161,19 @@ impl World {
 
     /// Lets the follower and the cluster act until nothing is left to do at this time.
     pub(super) fn drive(&mut self) {
-        loop {
+        for _ in 0..MOST_INPUTS {
             while let Some(transmit) = self.follower.poll_transmit(self.now) {
                 self.transmit(transmit);
             }
             self.deliver();
-            match self.inputs.pop_front() {
-                Some(input) => self.input(input),
-                None => break,
-            }
+            let Some(input) = self.inputs.pop_front() else {
+                self.poll_events();
+                return;
+            };
+            self.input(input);
             self.poll_events();
         }
-        self.poll_events();
+        panic!("the follower asks without end: {:?}", self.reads.last());
     }
 
     /// Lets the follower and the cluster act until this many more watch responses were handled.

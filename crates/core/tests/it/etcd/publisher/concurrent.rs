@@ -45,6 +45,19 @@ fn g10_publishes_of_different_names_both_succeed() {
 }
 
 #[test]
+fn g10_publish_of_another_while_the_state_is_made_is_kept() {
+    // Given a writer that has read, when another one publishes before it has its wanted state:
+    let mut etcd = published();
+    let slow = Writer::reading(options(2), &mut etcd);
+    publish(&mut etcd, 3, folder([("c", "1")]));
+    let slow = slow.with(folder([("d", "1")]), &mut etcd);
+    // Then it reads again, and both are published.
+    assert_eq!(slow.seq(), 3);
+    let all = folder([("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")]);
+    assert_eq!(latest(&etcd, &lane("main")).1, state_of(&all));
+}
+
+#[test]
 fn g10_publishes_of_the_same_name_conflict() {
     let mut etcd = published();
     let slow = (options(2), folder([("a", "2")]));

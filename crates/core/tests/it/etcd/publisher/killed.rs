@@ -74,6 +74,23 @@ fn g8_next_publish_completes_or_undoes_a_killed_one() {
 }
 
 #[test]
+fn g12_nothing_is_written_before_the_wanted_state() {
+    kill_at_each_step(|step, mut etcd| {
+        // When a writer reads before it has its wanted state, then it cleans up nothing yet.
+        etcd.expire();
+        let (revision, staged) = (etcd.revision(), staged_keys(&etcd));
+        let writer = Writer::reading(limited(3), &mut etcd);
+        assert_eq!((writer.outcome(), etcd.revision()), (None, revision));
+        // When it has it, then it does what a writer does that had it from the beginning, and reads nothing twice.
+        let mut other = etcd.clone();
+        let writer = writer.with(folder([("after", "1")]), &mut etcd);
+        let expected = publish_limited(&mut other, 3, folder([("after", "1")]));
+        assert_eq!(writer.requests, expected.requests, "{staged} after {step}");
+        assert_eq!(writer.events, expected.events, "{staged} after {step}");
+    });
+}
+
+#[test]
 fn g8_publish_without_changes_cleans_up_as_well() {
     kill_at_each_step(|step, mut etcd| {
         etcd.expire();

@@ -103,8 +103,17 @@ pub(in crate::etcd) struct Writer {
 
 impl Writer {
     pub(in crate::etcd) fn new(options: PublishOptions, wanted: Wanted) -> Self {
+        Self::of(Publisher::new(options, wanted))
+    }
+
+    /// Makes a writer that does not know its wanted state yet, and lets it read.
+    pub(in crate::etcd) fn reading(options: PublishOptions, etcd: &mut Etcd) -> Self {
+        Self::of(Publisher::reading(options)).run(etcd)
+    }
+
+    fn of(machine: Publisher) -> Self {
         let mut writer = Self {
-            machine: Publisher::new(options, wanted),
+            machine,
             now: Instant::EPOCH,
             events: Vec::new(),
             requests: Vec::new(),
@@ -112,6 +121,13 @@ impl Writer {
         };
         writer.take_events();
         writer
+    }
+
+    /// Gives the machine its wanted state, and does all requests.
+    pub(in crate::etcd) fn with(mut self, wanted: Wanted, etcd: &mut Etcd) -> Self {
+        self.machine.handle_wanted(wanted);
+        self.take_events();
+        self.run(etcd)
     }
 
     /// Does the next request. Returns whether there was one.

@@ -8,8 +8,8 @@ use crate::admin::page::parts::shown;
 const WIDTH: usize = 190;
 const HEIGHT: usize = 42;
 const GAP: usize = 10;
-/// From the left edge of a column to that of the next.
-const STEP: usize = 234;
+/// From the left edge of a column to that of the next: five columns fit the width of the page.
+const STEP: usize = 232;
 /// Height of the titles.
 const TOP: usize = 26;
 const TITLES: [&str; 5] = ["Listener", "Routes", "Clusters", "Localities", "Endpoints"];

@@ -1,10 +1,13 @@
 //! The driver of a publish.
 
+use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
+use std::pin::pin;
 
+use futures_util::FutureExt as _;
 use oxds_core::etcd::PublishId;
 use oxds_core::etcd::publisher::{
-    MergedState, PublishError, PublishEvent, PublishOutcome, Publisher,
+    MergedState, PublishError, PublishEvent, PublishOptions, PublishOutcome, Publisher, Wanted,
 };
 use oxds_core::time::Instant;
 use tokio::time::{Instant as TokioInstant, sleep_until};
@@ -45,8 +48,9 @@ pub fn publish_id() -> PublishId {
 
 /// Publishes, and returns how that ended.
 ///
-/// `judge` decides whether the state that would be published is valid, after [`check`](super::check) for example; it may be asked
-/// again if another writer was faster. `notice` is called for what happens besides.
+/// `wanted` makes what is published; meanwhile the published state is read. Its `None` ends the publish with
+/// [`PublishError::Invalid`], whatever etcd said. `judge` decides whether the state that would be published is valid, after
+/// [`check`](super::check) for example; it may be asked again if another writer was faster. `notice` is called for what happens besides.
 ///
 /// # Errors
 /// Nothing was published, unless the error says that the outcome is unknown.
@@ -56,12 +60,20 @@ pub fn publish_id() -> PublishId {
 /// next publish removes the rest (G-8).
 pub async fn publish(
     session: &mut Session,
-    mut publisher: Publisher,
+    options: PublishOptions,
+    wanted: impl Future<Output = Option<Wanted>>,
     mut judge: impl FnMut(&MergedState) -> bool,
     mut notice: impl FnMut(PublishNotice),
 ) -> Result<PublishOutcome, PublishError> {
     let start = TokioInstant::now();
     let now = || Instant::from_epoch(start.elapsed());
+    let mut publisher = Publisher::reading(options);
+    let mut wanted = pin!(wanted);
+    let mut is_made = false;
+    if let Some(made) = wanted.as_mut().now_or_never() {
+        publisher.handle_wanted(made.ok_or(PublishError::Invalid)?);
+        is_made = true;
+    }
     let mut has_failed = false;
     loop {
         while let Some(event) = publisher.poll_event() {
@@ -74,26 +86,57 @@ pub async fn publish(
                     notice(PublishNotice::Completed { publish, by });
                 }
                 PublishEvent::Undone { publish } => notice(PublishNotice::Undone { publish }),
-                PublishEvent::Done(outcome) => return outcome,
-            }
-        }
-        if let Some(request) = publisher.poll_transmit(now()) {
-            match session.send(request, publisher.answer_limit()).await {
-                Ok(answer) => publisher.handle_answer(now(), answer),
-                Err(error) => {
-                    if !has_failed && error.blame() == Blame::Member {
-                        has_failed = true;
-                        let cause = error.to_string();
-                        notice(PublishNotice::MemberFailed { cause });
+                PublishEvent::Done(outcome) => {
+                    if !is_made {
+                        wanted.await.ok_or(PublishError::Invalid)?;
                     }
-                    publisher.handle_failure(now(), failure::of(&error));
+                    return outcome;
                 }
             }
-        } else if let Some(until) = publisher.poll_timeout() {
-            sleep_until(start + until.since_epoch()).await;
-        } else {
+        }
+        let request = publisher.poll_transmit(now());
+        let is_asked = request.is_some();
+        let (limit, timeout) = (publisher.answer_limit(), publisher.poll_timeout());
+        if is_made && !is_asked && timeout.is_none() {
             // The machine has an event, a request or a timer until it is done.
             return Err(PublishError::Etcd("internal error: stuck".to_owned()));
+        }
+        let next = async {
+            match (request, timeout) {
+                (Some(request), _) => Some(session.send(request, limit).await),
+                (None, Some(until)) => {
+                    sleep_until(start + until.since_epoch()).await;
+                    None
+                }
+                (None, None) => pending().await,
+            }
+        };
+        let mut next = pin!(next);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                made = &mut wanted, if !is_made => {
+                    publisher.handle_wanted(made.ok_or(PublishError::Invalid)?);
+                    is_made = true;
+                    // The request goes on.
+                    if !is_asked {
+                        break None;
+                    }
+                }
+                answer = &mut next => break answer,
+            }
+        };
+        match answer {
+            Some(Ok(answer)) => publisher.handle_answer(now(), answer),
+            Some(Err(error)) => {
+                if !has_failed && error.blame() == Blame::Member {
+                    has_failed = true;
+                    let cause = error.to_string();
+                    notice(PublishNotice::MemberFailed { cause });
+                }
+                publisher.handle_failure(now(), failure::of(&error));
+            }
+            None => {}
         }
     }
 }
