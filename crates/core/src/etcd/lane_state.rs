@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use itertools::EitherOrBoth::{self, Both, Left, Right};
+use itertools::Itertools as _;
 use oxds_types::etcd::KeyValue;
 
 use crate::etcd::digest::Digest;
@@ -43,6 +45,15 @@ pub(super) struct Unreadable {
     pub(super) mod_revision: i64,
     /// The reason is a format that a newer build wrote.
     pub(super) format: Option<FormatError>,
+}
+
+/// Returns the entries of two maps in one pass over both.
+pub(super) fn side_by_side<'a, K: Ord, L, R>(
+    left: &'a BTreeMap<K, L>,
+    right: &'a BTreeMap<K, R>,
+) -> impl Iterator<Item = EitherOrBoth<(&'a K, &'a L), (&'a K, &'a R)>> {
+    left.iter()
+        .merge_join_by(right, |(left, _), (right, _)| left.cmp(right))
 }
 
 /// Entries of a lane. Keys of unreadable ones are below the lane (`r/…`, `g/…`).
@@ -203,22 +214,12 @@ impl Content {
 
     /// Returns the keys that differ between two states.
     pub(super) fn differences(&self, other: &Self) -> Vec<String> {
-        let value = |content: &Self, entry: &Entry| {
-            let held = content.entries.get(entry);
-            held.map(|held| held.stored.encoded().clone())
-        };
-        let mut keys: Vec<String> = self
-            .entries
-            .keys()
-            .chain(
-                other
-                    .entries
-                    .keys()
-                    .filter(|entry| !self.entries.contains_key(entry)),
-            )
-            .filter(|entry| value(self, entry) != value(other, entry))
-            .map(ToString::to_string)
-            .collect();
+        let pairs = side_by_side(&self.entries, &other.entries);
+        let different = pairs.filter_map(|pair| match pair {
+            Both((_, one), (_, other)) if one.stored == other.stored => None,
+            Both((entry, _), _) | Left((entry, _)) | Right((entry, _)) => Some(entry.to_string()),
+        });
+        let mut keys: Vec<String> = different.collect();
         let unreadable = self.unreadable.keys().chain(other.unreadable.keys());
         keys.extend(unreadable.map(lossy));
         keys.sort_unstable();

@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use itertools::EitherOrBoth::{Both, Left, Right};
 use oxds_types::{Fingerprint, ResourceType, Version};
 
 use super::options::Wanted;
 use super::summary::{ChangeKind, Summary};
 use crate::etcd::digest::Digest;
 use crate::etcd::entry::Entry;
-use crate::etcd::lane_state::Content;
+use crate::etcd::lane_state::{Content, side_by_side};
 use crate::etcd::stored::Stored;
 
 /// Entries with their values.
@@ -50,8 +51,7 @@ pub(super) type Changes = BTreeMap<Entry, Change>;
 /// removed.
 pub(super) fn changes(wanted: &Wanted, base: &Content, prune: bool) -> Changes {
     let mut changes = Changes::new();
-    let mut add = |entry: &Entry, new: Option<&Arc<Stored>>| {
-        let old = base.stored(entry);
+    let mut add = |entry: &Entry, old: Option<&Arc<Stored>>, new: Option<&Arc<Stored>>| {
         if !is_same(old, new) {
             let (base, new) = (old.map(|old| old.digest_version()), new.cloned());
             changes.insert(entry.clone(), Change { base, new });
@@ -59,16 +59,16 @@ pub(super) fn changes(wanted: &Wanted, base: &Content, prune: bool) -> Changes {
     };
     match wanted {
         Wanted::State(wanted) => {
-            wanted.iter().for_each(|(entry, new)| add(entry, Some(new)));
-            let removed = base
-                .entries
-                .keys()
-                .filter(|entry| prune && !wanted.contains_key(entry));
-            removed.for_each(|entry| add(entry, None));
+            side_by_side(&base.entries, wanted).for_each(|pair| match pair {
+                Both((entry, old), (_, new)) => add(entry, Some(&old.stored), Some(new)),
+                Right((entry, new)) => add(entry, None, Some(new)),
+                Left((entry, old)) if prune => add(entry, Some(&old.stored), None),
+                Left(_) => {}
+            });
         }
         Wanted::Changes(wanted) => wanted
             .iter()
-            .for_each(|(entry, new)| add(entry, new.as_ref())),
+            .for_each(|(entry, new)| add(entry, base.stored(entry), new.as_ref())),
     }
     changes
 }
@@ -143,17 +143,14 @@ pub(super) fn writes(in_etcd: &Content, result: &Entries) -> Vec<Write> {
     let mut writes: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
     writes.extend(in_etcd.unreadable.keys().map(|rest| (rest.clone(), None)));
     let rest = |entry: &Entry| Bytes::from(entry.to_string());
-    let removed = in_etcd
-        .entries
-        .keys()
-        .filter(|entry| !result.contains_key(entry));
-    writes.extend(removed.map(|entry| (rest(entry), None)));
-    for (entry, stored) in result {
-        let held = in_etcd.entries.get(entry);
-        if held.is_none_or(|held| held.stored != *stored) {
-            writes.insert(rest(entry), Some(stored.encoded().clone()));
+    let pairs = side_by_side(&in_etcd.entries, result);
+    writes.extend(pairs.filter_map(|pair| match pair {
+        Both((_, held), (_, stored)) if held.stored == *stored => None,
+        Both(_, (entry, stored)) | Right((entry, stored)) => {
+            Some((rest(entry), Some(stored.encoded().clone())))
         }
-    }
+        Left((entry, _)) => Some((rest(entry), None)),
+    }));
     let writes = writes.into_iter();
     writes.map(|(rest, value)| Write { rest, value }).collect()
 }
@@ -165,7 +162,10 @@ pub(super) fn kinds(result: &Entries) -> BTreeMap<ResourceType, Version> {
         if let Entry::Resource(place) = entry
             && place.group.is_none()
         {
-            let of_type = kinds.entry(place.resource_type.clone()).or_default();
+            let of_type = match kinds.get_mut(&place.resource_type) {
+                Some(of_type) => of_type,
+                None => kinds.entry(place.resource_type.clone()).or_default(),
+            };
             of_type.add(&place.name, &stored.version());
         }
     }

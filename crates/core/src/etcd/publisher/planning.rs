@@ -8,7 +8,7 @@ use super::summary::Summary;
 use super::work::{Phase, Plan, Work};
 use crate::etcd::entry::Entry;
 use crate::etcd::head::Head;
-use crate::etcd::lane_state::lossy;
+use crate::etcd::lane_state::{Content, lossy};
 use crate::etcd::names::Segment;
 use crate::time::Instant;
 
@@ -25,7 +25,8 @@ impl Work {
         let elsewhere =
             elsewhere.filter_map(|(entry, _)| Some((entry.clone(), self.owner(entry)?)));
         let elsewhere = elsewhere.collect::<Vec<_>>().into_iter().next();
-        let merged = merge(&changes, published, published.digest());
+        let digest = self.repaired.as_ref().map_or(self.digest, Content::digest);
+        let merged = merge(&changes, published, digest);
         self.changes = Some(changes);
         match (&self.head, elsewhere) {
             (Some(latest), _) if !conflicting.is_empty() => {

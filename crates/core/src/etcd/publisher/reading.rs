@@ -142,11 +142,12 @@ impl Work {
             let (serving, store) = (self.served, seq);
             return self.fail(PublishError::WentBack { serving, store });
         }
+        self.digest = self.lane.content.digest();
         let content = &self.lane.content;
         if let Some(error) = content.newer_format() {
             return self.fail(error);
         }
-        if content.unreadable.is_empty() && content.digest() == expected {
+        if content.unreadable.is_empty() && self.digest == expected {
             return self.find_base();
         }
         match (self.options.foreign, &self.head) {

@@ -15,6 +15,7 @@ use super::staging::{Alive, Staging};
 use super::summary::Summary;
 use super::transactions::LaneKeys;
 use super::walk::Walk;
+use crate::etcd::digest::Digest;
 use crate::etcd::head::Head;
 use crate::etcd::lane_state::{Content, LaneState, SeenHead};
 use crate::etcd::names::{PublishId, Segment};
@@ -135,6 +136,8 @@ pub(super) struct Work {
     /// Keys that were read, until the read is complete.
     pub(super) kvs: Vec<KeyValue>,
     pub(super) lane: LaneState,
+    /// Digest of the entries of the lane.
+    pub(super) digest: Digest,
     pub(super) head: Option<SeenHead>,
     pub(super) others: BTreeMap<Segment, LaneState>,
     /// State of the lane at its head, if it is restored.
@@ -166,6 +169,7 @@ impl Work {
             revision: 0,
             kvs: Vec::new(),
             lane: LaneState::default(),
+            digest: Digest::default(),
             head: None,
             others: BTreeMap::new(),
             repaired: None,
