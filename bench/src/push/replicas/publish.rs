@@ -14,6 +14,11 @@ const MOST_P99: f64 = 10_000.0;
 const SHOWN: usize = 3;
 /// Allowed time of a large publish, from its first write, in milliseconds.
 const MOST_LARGE: f64 = 500.0;
+/// The same without the 163 ms in which etcd commits it where the specification was measured (`spec/distributed.md`, section 6). So much
+/// may come after the commit, however long etcd takes for it.
+const MOST_BEYOND_COMMIT: f64 = MOST_LARGE - 163.0;
+/// Key of the head.
+const HEAD: &str = "/oxds/default/l/main/head";
 
 pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let (clusters, rounds, large) = if plan.smoke {
@@ -138,6 +143,8 @@ fn print(table: &mut Table, ours: &[Publish], theirs: &[Publish], clusters: usiz
 
 /// Times of a publish of many clusters, since the writer's watch had its first write.
 struct LargePublish {
+    /// The watch has the head, which publishes all; `None` for the plain alternative, which publishes each transaction.
+    committed: Option<Duration>,
     /// The watch has the last write before the last client has all.
     written: Duration,
     /// The last client has all.
@@ -152,6 +159,10 @@ async fn change_many(
     clusters: usize,
 ) -> Result<LargePublish, String> {
     let mut writes = etcd.watch(published(kind)).await?;
+    let mut heads = match kind {
+        Kind::Oxds => Some(etcd.watch(HEAD).await?),
+        Kind::Plain => None,
+    };
     match kind {
         Kind::Oxds => etcd.change(prefix(kind), clusters).await?,
         Kind::Plain => etcd.change_plain(prefix(kind), clusters).await?,
@@ -164,7 +175,12 @@ async fn change_many(
     {
         written = time;
     }
+    let committed = match &mut heads {
+        Some(heads) => Some(heads.recv().await.ok_or("the watch ended")?),
+        None => None,
+    };
     Ok(LargePublish {
+        committed: committed.map(|at| at.saturating_duration_since(first)),
         written: written - first,
         whole: last.saturating_duration_since(first),
     })
@@ -185,6 +201,14 @@ fn print_large(table: &mut Table, ours: &LargePublish, theirs: &LargePublish, wh
         millis(ours.written),
         millis(theirs.written)
     ));
+    if let Some(committed) = ours.committed {
+        let beyond = millis(ours.whole.saturating_sub(committed));
+        let commit = format!(
+            "{what}, beyond the commit at {:.0} ms (ms)",
+            millis(committed)
+        );
+        table.limit("GB-2", &commit, beyond, MOST_BEYOND_COMMIT);
+    }
     let what = format!("{what}, first write to last (ms)");
     table.limit("GB-2", &what, millis(ours.whole), MOST_LARGE);
 }

@@ -36,7 +36,9 @@ impl Writer {
     /// Publishes this many clusters below a prefix.
     pub(super) async fn fill(&mut self, prefix: &str, count: usize) -> Result<(), String> {
         let entries = (0..count).map(|index| entry(index, 0)).collect();
-        self.publish(prefix, Wanted::State(entries)).await.map(drop)
+        self.publish(prefix, Wanted::State(Arc::new(entries)))
+            .await
+            .map(drop)
     }
 
     /// Publishes a change of each of these clusters: a single transaction if they are few. Returns the id of the publish.

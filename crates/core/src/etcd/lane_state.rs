@@ -95,14 +95,18 @@ pub(super) fn read_lanes(
         let Some(at) = rest.iter().position(|byte| *byte == b'/') else {
             continue;
         };
-        let Ok(lane) = std::str::from_utf8(&rest[..at])
-            .map_err(drop)
-            .and_then(|lane| Segment::lane(lane).map_err(drop))
-        else {
+        let Ok(name) = std::str::from_utf8(&rest[..at]) else {
             continue;
         };
         let rest = kv.key.slice_ref(&rest[at + 1..]);
-        lanes.entry(lane).or_default().add(rest, kv);
+        let lane = match lanes.get_mut(name) {
+            Some(lane) => lane,
+            None => match Segment::lane(name) {
+                Ok(name) => lanes.entry(name).or_default(),
+                Err(_) => continue,
+            },
+        };
+        lane.add(rest, kv);
     }
     for lane in lanes.values_mut() {
         lane.overlay();

@@ -1,5 +1,6 @@
 //! Names in keys: prefix, segments (lanes, groups, replicas) and publish ids.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -90,6 +91,13 @@ impl Deref for Segment {
     type Target = str;
 
     fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Equality, order and hash are those of the text.
+impl Borrow<str> for Segment {
+    fn borrow(&self) -> &str {
         &self.0
     }
 }

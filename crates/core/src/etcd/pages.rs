@@ -29,12 +29,15 @@ pub(super) enum ReadAt {
 /// Pages of a range.
 ///
 /// etcd limits a page by its number of keys only. So pages begin small and grow until they have the wanted size. Where larger values
-/// follow, a page may be larger than the client accepts; then fewer keys are read.
+/// follow, a page may be larger than the client accepts; then fewer keys are read. With each such page, the greatest number of keys is
+/// halved, so a range with small and large values in turns has few of them.
 #[derive(Debug)]
 pub(super) struct Pages {
     range: KeyRange,
     next: Bytes,
     limit: i64,
+    /// Greatest number of keys of the next pages.
+    most: i64,
     at: ReadAt,
     /// Cluster and revision of the latest page. Unknown before the first page.
     seen: Option<(u64, i64)>,
@@ -47,6 +50,7 @@ impl Pages {
             next: range.start.clone(),
             range,
             limit: FIRST_PAGE,
+            most: MAX_PAGE,
             at,
             seen: None,
             is_complete: false,
@@ -130,6 +134,7 @@ impl Pages {
     pub(super) fn shrink(&mut self) -> bool {
         let before = self.limit;
         self.limit = (before / STEP).max(1);
+        self.most = (self.most / 2).max(self.limit);
         self.limit < before
     }
 
@@ -139,7 +144,9 @@ impl Pages {
             return;
         };
         let fits = i64::try_from(PAGE_SIZE / mean.max(1)).unwrap_or(MAX_PAGE);
-        self.limit = fits.clamp(1, MAX_PAGE).min(self.limit.saturating_mul(STEP));
+        self.limit = fits
+            .clamp(1, self.most)
+            .min(self.limit.saturating_mul(STEP));
     }
 }
 

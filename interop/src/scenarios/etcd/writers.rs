@@ -160,7 +160,7 @@ async fn interrupted(
         let published = writer::publish(
             &mut session,
             options,
-            ready(Some(Wanted::State(wanted))),
+            ready(Some(Wanted::State(wanted.into()))),
             judge,
             |_| (),
         );

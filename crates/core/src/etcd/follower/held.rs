@@ -84,6 +84,18 @@ enum Content {
     Invalid(Option<Good>),
 }
 
+impl Content {
+    /// Returns the last good content that was handed out.
+    fn into_good(self) -> Option<Good> {
+        match self {
+            Self::New(_) => None,
+            Self::Changed(changed) => changed.1,
+            Self::Good(good) => Some(good),
+            Self::Invalid(good) => good,
+        }
+    }
+}
+
 /// Result of [`Held::hand_out`].
 #[derive(Debug)]
 pub(super) enum HandedOut {
@@ -116,6 +128,12 @@ impl Held {
             mark,
             content,
         }
+    }
+
+    /// Makes it the value that the key has now.
+    pub(super) fn renew(&mut self, version: Version, mark: u32, content: Result<Good, String>) {
+        let before = mem::replace(&mut self.content, Content::Invalid(None));
+        *self = Self::new(version, mark, content, before.into_good());
     }
 
     /// Sets the last good content of a value that was not handed out yet.
@@ -164,16 +182,6 @@ impl Held {
             Content::Changed(changed) => changed.1.as_ref(),
             Content::Good(good) => Some(good),
             Content::Invalid(good) => good.as_ref(),
-        }
-    }
-
-    /// Returns the last good content that was handed out.
-    pub(super) fn into_good(self) -> Option<Good> {
-        match self.content {
-            Content::New(_) => None,
-            Content::Changed(changed) => changed.1,
-            Content::Good(good) => Some(good),
-            Content::Invalid(good) => good,
         }
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! So memory and time follow the size of a change, and nothing is served that no head vouches for.
 
+use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
@@ -190,10 +191,17 @@ impl Lane {
 
     /// Counts the version of an entry in the view. Returns whether that is the served one, so that the entry has no change any more.
     fn view(&mut self, entry: &Entry, version: Option<Version>) -> bool {
-        let before = self.version(entry);
-        self.digest
-            .replace(entry, before.as_ref(), version.as_ref());
-        let is_served = match (self.served.get_mut(entry), version) {
+        let held = self.served.get_mut(entry);
+        let before = match (self.changes.get(entry), &held) {
+            (Some(change), _) => change.new.as_ref().map(|new| new.version),
+            (None, Some(held)) if !self.reading || held.mark == self.mark => Some(held.version),
+            (None, _) => None,
+        };
+        if before != version {
+            self.digest
+                .replace(entry, before.as_ref(), version.as_ref());
+        }
+        let is_served = match (held, version) {
             (None, None) => true,
             (Some(held), Some(version)) if held.version == version => {
                 held.mark = self.mark;
@@ -205,15 +213,6 @@ impl Lane {
             self.changes.remove(entry);
         }
         is_served
-    }
-
-    /// Returns the version of an entry in the view.
-    fn version(&self, entry: &Entry) -> Option<Version> {
-        if let Some(change) = self.changes.get(entry) {
-            return change.new.as_ref().map(|new| new.version);
-        }
-        let held = self.served.get(entry)?;
-        (!self.reading || held.mark == self.mark).then_some(held.version)
     }
 
     /// Sets the head.
@@ -327,11 +326,13 @@ impl Lane {
         let (mark, changes) = (self.mark, std::mem::take(&mut self.changes));
         let is_new = is_alone && self.served.is_empty();
         self.is_new |= is_new;
-        if !is_new {
-            dirty.extend(changes.keys().cloned());
+        match is_new {
+            true => {}
+            // A set that is collected in its order is made without a search for each entry, as is a map.
+            false if dirty.is_empty() => *dirty = changes.keys().cloned().collect(),
+            false => dirty.extend(changes.keys().cloned()),
         }
         if self.served.is_empty() {
-            // A map that is collected in its order is made without a search for each entry.
             let held = |(entry, change): (_, Change)| {
                 let new = change.new?;
                 Some((entry, Held::new(new.version, mark, new.content, None)))
@@ -339,10 +340,17 @@ impl Lane {
             self.served = changes.into_iter().filter_map(held).collect();
         } else {
             for (entry, change) in changes {
-                let before = self.served.remove(&entry).and_then(Held::into_good);
-                if let Some(new) = change.new {
-                    let held = Held::new(new.version, mark, new.content, before);
-                    self.served.insert(entry, held);
+                let Some(new) = change.new else {
+                    self.served.remove(&entry);
+                    continue;
+                };
+                match self.served.entry(entry) {
+                    Slot::Occupied(mut slot) => {
+                        slot.get_mut().renew(new.version, mark, new.content)
+                    }
+                    Slot::Vacant(slot) => {
+                        slot.insert(Held::new(new.version, mark, new.content, None));
+                    }
                 }
             }
         }

@@ -100,6 +100,28 @@ fn g19_page_that_is_too_large_is_read_in_parts() {
     assert_eq!(limits, [64, 8, 1]);
 }
 
+/// given 20 times many small values and a few large ones / when they are read / then few pages are too large.
+#[test]
+fn g19_small_and_large_values_in_turns_are_read() {
+    const PART: usize = 50_000;
+    const LARGE: usize = 200;
+    let size = |at: usize| if at % PART < LARGE { 1 << 20 } else { 100 };
+    let mut pages = pages(ReadAt::First);
+    let (mut at, mut refused) = (0, 0);
+    while at < 20 * PART {
+        let limit = usize::try_from(pages.request().limit).unwrap();
+        let page: usize = (at..at + limit).map(size).sum();
+        if page > 128 << 20 {
+            refused += 1;
+            assert!(pages.shrink(), "a page of one key is not too large");
+        } else {
+            pages.grow(limit, page);
+            at += limit;
+        }
+    }
+    assert!(refused <= 10, "{refused} pages were too large");
+}
+
 #[test]
 fn g21_page_that_contradicts_the_request_is_an_error() {
     let ok = || page(2, 2);

@@ -18,7 +18,7 @@ impl Work {
         }
         Some(match &mut self.phase {
             Phase::Begin => Txn(self.begin_request()),
-            Phase::Complete { completion, .. } => completion.request(),
+            Phase::Complete { completion, .. } => completion.request(now)?,
             Phase::Read(pages) | Phase::ReadPublished(pages) | Phase::ReadBase(pages) => {
                 Range(pages.request())
             }
@@ -91,12 +91,12 @@ impl Work {
                 self.write(now);
             }
             (Phase::Stage(staging), answer) => self.take_stage(staging, &answer),
-            (Phase::Commit(alive), Txn(response)) => self.take_commit(alive, &response),
+            (Phase::Commit(alive), Txn(response)) => self.take_commit(now, alive, &response),
             (Phase::Check { alive, failure }, Range(response)) => {
-                self.take_check(alive, failure, &response);
+                self.take_check(now, alive, failure, &response);
             }
             (Phase::WalkBack { alive, walk }, Range(response)) => {
-                self.take_walk_back(alive, walk, &response);
+                self.take_walk_back(now, alive, walk, &response);
             }
             (Phase::Abandon { lease, guard, then }, Txn(response)) => {
                 self.take_abandon(lease, guard, then, response.succeeded);

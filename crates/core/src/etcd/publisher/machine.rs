@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use oxds_types::ResourceType;
 
 use super::error::PublishError;
@@ -16,7 +17,7 @@ use crate::etcd::entry::Entry;
 use crate::etcd::stored::Stored;
 use crate::time::Instant;
 
-/// Delay before a failed request is made again; it doubles each time.
+/// Delay before a failed request is made again; it doubles after each round of the members.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 /// Longest delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
@@ -25,6 +26,8 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// etcd elects a leader within 1 to 1.5 s. A follower that has sent a write to the leader which died never answers it: after this time the
 /// outcome is looked for at another member.
 const FIRST_LIMIT: Duration = Duration::from_secs(1);
+/// Bytes that the lengths of an entry's keys, of its value and of the messages around them need at most.
+const LENGTHS: usize = 128;
 
 /// Machine that publishes one change of one lane, atomically.
 ///
@@ -63,7 +66,7 @@ impl fmt::Debug for Publisher {
 #[derive(Debug)]
 struct Failing {
     since: Instant,
-    delay: Duration,
+    failures: usize,
     /// Time of the next request.
     until: Instant,
 }
@@ -120,14 +123,16 @@ impl Publisher {
         if self.work.take_failure(failure) == Reaction::Continue {
             return;
         }
-        let (since, delay) = match &self.failing {
-            Some(failing) => (failing.since, (failing.delay * 2).min(LONGEST_DELAY)),
-            None => (now, FIRST_DELAY),
+        let (since, failures) = match &self.failing {
+            Some(failing) => (failing.since, failing.failures + 1),
+            None => (now, 1),
         };
-        let until = now + delay;
+        // The next member may be well: a dead one answers at once, and is no reason to wait longer.
+        let rounds = (failures - 1) / self.work.options.members.max(1);
+        let until = now + delay_after(rounds);
         self.failing = Some(Failing {
             since,
-            delay,
+            failures,
             until,
         });
         if now - since >= self.work.options.give_up_after {
@@ -176,9 +181,22 @@ impl Publisher {
     /// Returns when to poll again although nothing has happened; `None` if nothing is repeated.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let failing = self.failing.as_ref().filter(|_| self.asking.is_none());
-        failing.map(|failing| failing.until)
+        if self.asking.is_some() {
+            return None;
+        }
+        let failing = self.failing.as_ref().map(|failing| failing.until);
+        failing.max(self.work.pause_until())
     }
+}
+
+/// Returns the delay after a failure, when all members were asked this many times.
+fn delay_after(rounds: usize) -> Duration {
+    let doubled = u32::try_from(rounds)
+        .ok()
+        .and_then(|rounds| 2_u32.checked_pow(rounds));
+    FIRST_DELAY
+        .saturating_mul(doubled.unwrap_or(u32::MAX))
+        .min(LONGEST_DELAY)
 }
 
 /// Checks what needs no answer of etcd.
@@ -204,13 +222,14 @@ fn check(options: &PublishOptions, wanted: &Wanted) -> Result<(), PublishError> 
         lane: options.lane.clone(),
     };
     let limit = options.request_limit;
+    let least = size_alone(&keys, options.id, b"", &Bytes::new());
     for (entry, stored) in entries {
-        let size = size_alone(
-            &keys,
-            options.id,
-            entry.to_string().as_bytes(),
-            stored.encoded(),
-        );
+        // The text is in two keys. An entry that is far from the limit is not encoded.
+        let (text, value) = (entry.text(), stored.encoded());
+        if least + 2 * text.len() + value.len() + LENGTHS <= limit {
+            continue;
+        }
+        let size = size_alone(&keys, options.id, text.as_bytes(), value);
         if size > limit {
             let entry = entry.clone();
             return Err(PublishError::TooLarge { entry, size, limit });

@@ -15,7 +15,7 @@ pub const DEFAULT_REQUEST_LIMIT: usize = 1536 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// The state of a whole folder: entries that differ are written. Others are removed only with [`PublishOptions::prune`].
-    State(BTreeMap<Entry, Arc<Stored>>),
+    State(Arc<BTreeMap<Entry, Arc<Stored>>>),
     /// Changes: a new value, or `None` for a removal. Removals of entries that do not exist have no effect.
     Changes(BTreeMap<Entry, Option<Arc<Stored>>>),
 }
@@ -64,6 +64,8 @@ pub struct PublishOptions {
     pub dry_run: bool,
     /// Greatest size of a request, in bytes: etcd's `--max-request-bytes`.
     pub request_limit: usize,
+    /// Number of members that the driver asks in turn. The delay after a failure grows when each was asked.
+    pub members: usize,
     /// Time after which a request that fails again and again is given up.
     pub give_up_after: Duration,
 }
@@ -87,6 +89,7 @@ impl PublishOptions {
             accept_restored: false,
             dry_run: false,
             request_limit: DEFAULT_REQUEST_LIMIT,
+            members: 1,
             give_up_after: Duration::from_secs(30),
         }
     }

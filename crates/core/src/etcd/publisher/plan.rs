@@ -28,11 +28,9 @@ use crate::etcd::stored::Stored;
 pub(super) type Entries = BTreeMap<Entry, Arc<Stored>>;
 
 /// Returns the readable entries.
-pub(super) fn entries_of(content: &Content) -> Entries {
-    let entries = content.entries.iter();
-    entries
-        .map(|(entry, held)| (entry.clone(), Arc::clone(&held.stored)))
-        .collect()
+pub(super) fn entries_of(content: Content) -> Entries {
+    let entries = content.entries.into_iter();
+    entries.map(|(entry, held)| (entry, held.stored)).collect()
 }
 
 /// A change that the writer wants.
@@ -98,17 +96,17 @@ pub(super) struct Write {
     pub(super) value: Option<Bytes>,
 }
 
-/// Result of merging the changes with the published state.
+/// Changes of the published state.
 #[derive(Debug)]
 pub(super) struct Merged {
-    pub(super) result: Entries,
     pub(super) summary: Summary,
+    /// Digest of the result.
     pub(super) digest: Digest,
 }
 
-/// Merges the changes with the published state, whose digest is given.
+/// Returns what the changes make of the published state, whose digest is given.
 pub(super) fn merge(changes: &Changes, published: &Content, mut digest: Digest) -> Merged {
-    let (mut result, mut summary) = (entries_of(published), Summary::default());
+    let mut summary = Summary::default();
     for (entry, change) in changes {
         let old = published.stored(entry);
         if is_same(old, change.new.as_ref()) {
@@ -126,33 +124,53 @@ pub(super) fn merge(changes: &Changes, published: &Content, mut digest: Digest) 
             (_, None) => ChangeKind::Removed,
         };
         summary.changes.insert(entry.clone(), kind);
-        match &change.new {
-            Some(new) => result.insert(entry.clone(), Arc::clone(new)),
+    }
+    Merged { summary, digest }
+}
+
+/// Returns the result, which is the published state with the changes of the summary, and the writes after which etcd has exactly the
+/// result, sorted by key. `repaired` is the published state, if etcd has another one.
+///
+/// Only a repair compares all entries: otherwise, what is published is what etcd has.
+pub(super) fn result(
+    in_etcd: Content,
+    repaired: Option<Content>,
+    changes: &Changes,
+    summary: &Summary,
+) -> (Entries, Vec<Write>) {
+    let mut writes: BTreeMap<Bytes, Option<Arc<Stored>>> = BTreeMap::new();
+    writes.extend(in_etcd.unreadable.keys().map(|rest| (rest.clone(), None)));
+    let rest = |entry: &Entry| Bytes::from(entry.text());
+    if let Some(repaired) = &repaired {
+        let pairs = side_by_side(&in_etcd.entries, &repaired.entries);
+        writes.extend(pairs.filter_map(|pair| match pair {
+            Both((_, held), (_, stored)) if held.stored == stored.stored => None,
+            Both(_, (entry, held)) | Right((entry, held)) => {
+                Some((rest(entry), Some(Arc::clone(&held.stored))))
+            }
+            Left((entry, _)) => Some((rest(entry), None)),
+        }));
+    }
+    let new = |entry: &Entry| changes.get(entry).and_then(|change| change.new.clone());
+    for entry in summary.changes.keys() {
+        let new = new(entry);
+        match in_etcd.stored(entry) == new.as_ref() {
+            true => writes.remove(&rest(entry)),
+            false => writes.insert(rest(entry), new),
+        };
+    }
+    let mut result = entries_of(repaired.unwrap_or(in_etcd));
+    for entry in summary.changes.keys() {
+        match new(entry) {
+            Some(new) => result.insert(entry.clone(), new),
             None => result.remove(entry),
         };
     }
-    Merged {
-        result,
-        summary,
-        digest,
-    }
-}
-
-/// Returns the writes after which etcd has exactly the result, sorted by key.
-pub(super) fn writes(in_etcd: &Content, result: &Entries) -> Vec<Write> {
-    let mut writes: BTreeMap<Bytes, Option<Bytes>> = BTreeMap::new();
-    writes.extend(in_etcd.unreadable.keys().map(|rest| (rest.clone(), None)));
-    let rest = |entry: &Entry| Bytes::from(entry.to_string());
-    let pairs = side_by_side(&in_etcd.entries, result);
-    writes.extend(pairs.filter_map(|pair| match pair {
-        Both((_, held), (_, stored)) if held.stored == *stored => None,
-        Both(_, (entry, stored)) | Right((entry, stored)) => {
-            Some((rest(entry), Some(stored.encoded().clone())))
-        }
-        Left((entry, _)) => Some((rest(entry), None)),
-    }));
-    let writes = writes.into_iter();
-    writes.map(|(rest, value)| Write { rest, value }).collect()
+    let writes = writes.into_iter().map(|(rest, stored)| Write {
+        rest,
+        value: stored.map(|stored| stored.encoded().clone()),
+    });
+    (result, writes.collect())
 }
 
 /// Returns the versions of the collections of resources for all nodes.

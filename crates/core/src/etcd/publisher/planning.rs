@@ -1,9 +1,11 @@
 //! Middle of the work: the changes are merged with the published state, and the caller checks the result.
 
+use std::mem;
+
 use super::attribution::Attribution;
 use super::error::PublishError;
 use super::event::{MergedState, PublishEvent, PublishOutcome};
-use super::plan::{Entries, Merged, conflicts, entries_of, kinds, merge, writes};
+use super::plan::{Changes, Entries, Merged, conflicts, entries_of, kinds, merge, result};
 use super::summary::Summary;
 use super::work::{Phase, Plan, Work};
 use crate::etcd::entry::Entry;
@@ -27,7 +29,6 @@ impl Work {
         let elsewhere = elsewhere.collect::<Vec<_>>().into_iter().next();
         let digest = self.repaired.as_ref().map_or(self.digest, Content::digest);
         let merged = merge(&changes, published, digest);
-        self.changes = Some(changes);
         match (&self.head, elsewhere) {
             (Some(latest), _) if !conflicting.is_empty() => {
                 let revision = |entry: &Entry| {
@@ -43,8 +44,10 @@ impl Work {
                 self.attribute();
             }
             (_, Some((entry, lane))) => self.fail(PublishError::OtherLane { entry, lane }),
-            _ => self.propose(merged),
+            _ => self.propose(&changes, merged),
         }
+        // Another attempt merges them with another state.
+        self.changes = Some(changes);
     }
 
     /// Returns the other lane that has an entry (G-6).
@@ -65,13 +68,11 @@ impl Work {
     }
 
     /// Asks the caller for a verdict, if there is anything to write.
-    fn propose(&mut self, merged: Merged) {
-        let Merged {
-            result,
-            summary,
-            digest,
-        } = merged;
-        let writes = writes(&self.lane.content, &result);
+    fn propose(&mut self, changes: &Changes, merged: Merged) {
+        let Merged { summary, digest } = merged;
+        // Another attempt reads them again.
+        let (in_etcd, repaired) = (mem::take(&mut self.lane.content), self.repaired.take());
+        let (result, writes) = result(in_etcd, repaired, changes, &summary);
         let (seq, parent) = match &self.head {
             Some(seen) => (seen.head.seq, Some(seen.head.publish)),
             None => (0, None),
@@ -99,17 +100,17 @@ impl Work {
         self.events.push_back(PublishEvent::Validate(state));
     }
 
-    fn merged_state(&self, result: Entries, summary: Summary) -> MergedState {
+    fn merged_state(&mut self, result: Entries, summary: Summary) -> MergedState {
         let own = result.into_iter();
         let own = own.map(|(entry, stored)| (self.keys.lane.clone(), entry, stored));
         let (mut entries, mut unreadable): (Vec<_>, _) = (own.collect(), Vec::new());
-        for (lane, state) in &self.others {
-            let held = entries_of(&state.content).into_iter();
-            entries.extend(held.map(|(entry, stored)| (lane.clone(), entry, stored)));
+        for (lane, state) in mem::take(&mut self.others) {
             let bad = state.content.unreadable.iter();
             unreadable.extend(
                 bad.map(|(rest, bad)| (format!("l/{lane}/{}", lossy(rest)), bad.reason.clone())),
             );
+            let held = entries_of(state.content).into_iter();
+            entries.extend(held.map(|(entry, stored)| (lane.clone(), entry, stored)));
         }
         MergedState {
             entries,

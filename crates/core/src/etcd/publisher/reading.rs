@@ -54,7 +54,7 @@ impl Work {
                 self.fail(PublishError::Head { lane, error });
             }
             Ok(Some(seen)) if seen.head.staged.is_some() && !self.options.dry_run => {
-                self.complete(seen, false);
+                self.complete(seen);
             }
             Ok(head) => {
                 self.head = head;
@@ -64,9 +64,11 @@ impl Work {
         }
     }
 
-    pub(super) fn complete(&mut self, seen: SeenHead, is_own: bool) {
-        let completion = Completion::new(self.keys.clone(), seen, self.options.request_limit);
-        let completion = Box::new(completion);
+    /// Begins with the completion of the publish that the head names.
+    fn complete(&mut self, seen: SeenHead) {
+        let (keys, limit) = (self.keys.clone(), self.options.request_limit);
+        let completion = Box::new(Completion::of_another(keys, seen, limit));
+        let is_own = false;
         self.phase = Phase::Complete { completion, is_own };
     }
 

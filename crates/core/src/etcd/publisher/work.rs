@@ -20,6 +20,7 @@ use crate::etcd::head::Head;
 use crate::etcd::lane_state::{Content, LaneState, SeenHead};
 use crate::etcd::names::{PublishId, Segment};
 use crate::etcd::pages::Pages;
+use crate::time::Instant;
 
 /// Attempts, each after another writer was faster.
 const MAX_ATTEMPTS: usize = 100;
@@ -229,6 +230,14 @@ impl Work {
         match then {
             Then::Again => self.again(),
             Then::Done(outcome) => self.done(outcome),
+        }
+    }
+
+    /// Returns when the next request may be made, if the work pauses.
+    pub(super) fn pause_until(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Complete { completion, .. } => completion.pause_until(),
+            _ => None,
         }
     }
 

@@ -76,18 +76,21 @@ impl Work {
         }
     }
 
-    pub(super) fn take_commit(&mut self, alive: Option<Alive>, response: &TxnResponse) {
+    pub(super) fn take_commit(
+        &mut self,
+        now: Instant,
+        alive: Option<Alive>,
+        response: &TxnResponse,
+    ) {
         let revision = response.header.map_or(0, |header| header.revision);
         match self.committed_head(alive) {
             Some(seen) if response.succeeded => {
                 let mod_revision = revision;
-                self.committed(
-                    SeenHead {
-                        mod_revision,
-                        ..seen
-                    },
-                    alive,
-                );
+                let seen = SeenHead {
+                    mod_revision,
+                    ..seen
+                };
+                self.committed(now, seen, alive);
             }
             // etcd refuses a repeated commit, too, if the first one took effect.
             _ if self.is_uncertain => {
@@ -101,6 +104,7 @@ impl Work {
     /// Handles the head after a commit whose outcome is unknown (G-11).
     pub(super) fn take_check(
         &mut self,
+        now: Instant,
         alive: Option<Alive>,
         failure: Option<RequestFailure>,
         response: &RangeResponse,
@@ -112,7 +116,7 @@ impl Work {
         let mod_revision = seen.as_ref().map_or(0, |seen| seen.mod_revision);
         let lease = alive.map(|alive| alive.lease);
         match (seen, failure) {
-            (Some(seen), _) if seen.head.publish == self.id => self.committed(seen, alive),
+            (Some(seen), _) if seen.head.publish == self.id => self.committed(now, seen, alive),
             (_, Some(failure)) if mod_revision == self.base() && !may_repeat(&failure) => {
                 let error = PublishError::Etcd(failure.reason);
                 self.abandon(lease, Some(mod_revision), Then::Done(Err(error)));
@@ -135,6 +139,7 @@ impl Work {
 
     pub(super) fn take_walk_back(
         &mut self,
+        now: Instant,
         alive: Option<Alive>,
         mut walk: Walk,
         response: &RangeResponse,
@@ -144,7 +149,7 @@ impl Work {
             // The publishes after it began by completing it.
             Ok(Step::Found(mut seen)) => {
                 seen.head.staged = None;
-                self.committed(*seen, alive);
+                self.committed(now, *seen, alive);
             }
             Ok(Step::Absent) => self.abandon(alive.map(|alive| alive.lease), None, Then::Again),
             Ok(Step::GaveUp) => self.fail_unknown("too many publishes since".to_owned()),
@@ -159,12 +164,16 @@ impl Work {
     }
 
     /// Goes on after the commit took effect.
-    fn committed(&mut self, seen: SeenHead, alive: Option<Alive>) {
+    fn committed(&mut self, now: Instant, seen: SeenHead, alive: Option<Alive>) {
         self.lease = alive.map(|alive| alive.lease);
-        match seen.head.staged {
-            Some(_) => self.complete(seen, true),
-            None => self.published(None),
+        if seen.head.staged.is_none() {
+            return self.published(None);
         }
+        let writes = self.plan.as_ref().map_or(&[][..], |plan| &plan.writes);
+        let (keys, limit) = (self.keys.clone(), self.options.request_limit);
+        let completion = Box::new(Completion::own(keys, seen, limit, writes, now));
+        let is_own = true;
+        self.phase = Phase::Complete { completion, is_own };
     }
 
     /// Handles an answer to the completion of the own publish.

@@ -4,6 +4,7 @@ mod report;
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -140,7 +141,7 @@ struct Folder {
     /// Findings, without references to what the folder lacks: that may be published.
     findings: Vec<Finding>,
     /// Empty if the folder is invalid.
-    entries: FolderEntries,
+    entries: Arc<FolderEntries>,
     is_invalid: bool,
     /// No reference of the folder leads out of it.
     is_closed: bool,
@@ -160,14 +161,14 @@ impl Folder {
         Ok(Self {
             is_closed: report.findings.len() == all,
             findings: report.findings,
-            entries,
+            entries: Arc::new(entries),
             is_invalid,
         })
     }
 
     /// Returns what is published; `None` if the folder is invalid.
     fn wanted(&self) -> Option<Wanted> {
-        (!self.is_invalid).then(|| Wanted::State(self.entries.clone()))
+        (!self.is_invalid).then(|| Wanted::State(Arc::clone(&self.entries)))
     }
 }
 

@@ -55,7 +55,7 @@ impl Writer {
     ) -> Result<u64, PublishError> {
         let entries = resources.into_iter().map(|resource| entry_of(&resource));
         let wanted: BTreeMap<_, _> = entries.collect();
-        let mut machine = Publisher::new(self.options, Wanted::State(wanted));
+        let mut machine = Publisher::new(self.options, Wanted::State(wanted.into()));
         let client = connect(etcd).await;
         loop {
             while let Some(event) = machine.poll_event() {

@@ -40,7 +40,7 @@ fn folder_with_group() -> Wanted {
     };
     let matcher = Stored::of_matcher(&matcher, Some(origin));
     entries.insert(Entry::Matcher(group()), Arc::new(matcher));
-    Wanted::State(entries)
+    Wanted::State(entries.into())
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn g13_moved_line_alone_is_no_change() {
             text_hash: String::new(),
         };
         let stored = Stored::of_resource(&resource, Some(origin));
-        Wanted::State(BTreeMap::from([(cluster("blue"), Arc::new(stored))]))
+        Wanted::State(BTreeMap::from([(cluster("blue"), Arc::new(stored))]).into())
     };
     let mut etcd = Etcd::default();
     publish(&mut etcd, 1, at_line(1));
@@ -111,10 +111,11 @@ fn g13_dry_run_lists_changes_by_type_and_group() {
     publish(&mut etcd, 1, folder_with_group());
     let revision = etcd.revision();
     let listener: Entry = Place::of_all(ResourceType::LISTENER, "in").into();
-    let wanted = Wanted::State(BTreeMap::from([
+    let wanted = BTreeMap::from([
         (cluster("blue"), stored(&cluster("blue"), b"changed")),
         (listener.clone(), stored(&listener, b"new")),
-    ]));
+    ]);
+    let wanted = Wanted::State(wanted.into());
     let options = PublishOptions {
         dry_run: true,
         prune: true,
@@ -261,10 +262,8 @@ fn g9_largest_resource_is_published() {
 #[test]
 fn g15_secrets_need_an_option() {
     let secret: Entry = Place::of_all(ResourceType::SECRET, "key").into();
-    let wanted = Wanted::State(BTreeMap::from([(
-        secret.clone(),
-        stored(&secret, b"-----BEGIN"),
-    )]));
+    let wanted = BTreeMap::from([(secret.clone(), stored(&secret, b"-----BEGIN"))]);
+    let wanted = Wanted::State(wanted.into());
     let mut etcd = Etcd::default();
     let writer = publish(&mut etcd, 1, wanted.clone());
     let expected = PublishError::Secrets {

@@ -48,7 +48,7 @@ pub(in crate::etcd) fn folder<'a>(
         let stored = stored(&entry, content.as_bytes());
         (entry, stored)
     });
-    Wanted::State(clusters.collect())
+    Wanted::State(Arc::new(clusters.collect()))
 }
 
 /// Wanted state: this number of clusters with this content.

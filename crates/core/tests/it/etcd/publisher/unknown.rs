@@ -140,6 +140,28 @@ fn g11_no_space_is_reported_unless_the_publish_is_there() {
     }
 }
 
+/// given one or three members / when requests fail / then the delay doubles when each member was asked, up to 2 s.
+#[test]
+fn g11_delays_grow_after_each_round_of_the_members() {
+    for (members, expected) in [
+        (1, [100, 200, 400, 800, 1600, 2000, 2000]),
+        (3, [100, 100, 100, 200, 200, 200, 400]),
+    ] {
+        let mut etcd = published();
+        let options = PublishOptions {
+            members,
+            ..limited(2)
+        };
+        let mut writer = Writer::new(options, folder([("a", "1")]));
+        let delays = expected.map(|_| {
+            assert!(writer.step(&mut etcd, Fault::Lost(FailureKind::Unknown)));
+            let until = writer.machine.poll_timeout().expect("a delay");
+            (until - writer.now).as_millis()
+        });
+        assert_eq!(delays, expected, "{members} members");
+    }
+}
+
 #[test]
 fn g11_etcd_that_is_away_is_given_up_after_a_time() {
     let mut etcd = published();

@@ -48,6 +48,8 @@ pub fn publish_id() -> PublishId {
 
 /// Publishes, and returns how that ended.
 ///
+/// The session knows the number of members, so that of the options is not used.
+///
 /// `wanted` makes what is published; meanwhile the published state is read. Its `None` ends the publish with
 /// [`PublishError::Invalid`], whatever etcd said. `judge` decides whether the state that would be published is valid, after
 /// [`check`](super::check) for example; it may be asked again if another writer was faster. `notice` is called for what happens besides.
@@ -67,7 +69,8 @@ pub async fn publish(
 ) -> Result<PublishOutcome, PublishError> {
     let start = TokioInstant::now();
     let now = || Instant::from_epoch(start.elapsed());
-    let mut publisher = Publisher::reading(options);
+    let members = session.members();
+    let mut publisher = Publisher::reading(PublishOptions { members, ..options });
     let mut wanted = pin!(wanted);
     let mut is_made = false;
     if let Some(made) = wanted.as_mut().now_or_never() {
