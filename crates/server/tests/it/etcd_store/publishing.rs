@@ -57,10 +57,12 @@ impl Writer {
         let wanted: BTreeMap<_, _> = entries.collect();
         let mut machine = Publisher::new(self.options, Wanted::State(wanted.into()));
         let client = connect(etcd).await;
+        // It does not wait for the time at which the machine goes on.
+        let mut now = Instant::EPOCH;
         loop {
             while let Some(event) = machine.poll_event() {
                 match event {
-                    PublishEvent::Validate(_) => machine.handle_verdict(Instant::EPOCH, true),
+                    PublishEvent::Validate(_) => machine.handle_verdict(now, true),
                     PublishEvent::Done(Ok(PublishOutcome::Published { seq, .. })) => {
                         return Ok(seq);
                     }
@@ -69,12 +71,13 @@ impl Writer {
                     PublishEvent::Completed { .. } | PublishEvent::Undone { .. } => {}
                 }
             }
-            let request = machine.poll_transmit(Instant::EPOCH).unwrap();
+            now = machine.poll_timeout().map_or(now, |until| now.max(until));
+            let request = machine.poll_transmit(now).unwrap();
             match answer(&client, request).await {
-                Ok(answer) => machine.handle_answer(Instant::EPOCH, answer),
+                Ok(answer) => machine.handle_answer(now, answer),
                 Err(error) => {
                     let failure = RequestFailure::new(FailureKind::Refused, error.to_string());
-                    machine.handle_failure(Instant::EPOCH, failure);
+                    machine.handle_failure(now, failure);
                 }
             }
         }
