@@ -346,7 +346,7 @@ impl Lane {
                 };
                 match self.served.entry(entry) {
                     Slot::Occupied(mut slot) => {
-                        slot.get_mut().renew(new.version, mark, new.content)
+                        slot.get_mut().renew(new.version, mark, new.content);
                     }
                     Slot::Vacant(slot) => {
                         slot.insert(Held::new(new.version, mark, new.content, None));

@@ -153,10 +153,11 @@ pub(super) fn result(
     }
     let new = |entry: &Entry| changes.get(entry).and_then(|change| change.new.clone());
     for entry in summary.changes.keys() {
-        let new = new(entry);
-        match in_etcd.stored(entry) == new.as_ref() {
-            true => writes.remove(&rest(entry)),
-            false => writes.insert(rest(entry), new),
+        let (rest, new) = (rest(entry), new(entry));
+        let is_readable = !in_etcd.unreadable.contains_key(&rest);
+        match is_readable && in_etcd.stored(entry) == new.as_ref() {
+            true => writes.remove(&rest),
+            false => writes.insert(rest, new),
         };
     }
     let mut result = entries_of(repaired.unwrap_or(in_etcd));

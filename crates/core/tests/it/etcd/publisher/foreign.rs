@@ -91,6 +91,23 @@ fn g14_repair_restores_the_published_state() {
     );
 }
 
+/// given damaged, changed and removed values / when a repair prunes their entries / then nothing is left of them.
+#[test]
+fn g14_repair_with_prune_deletes_damaged_values() {
+    let mut etcd = changed_by_hand();
+    etcd.put(&key_of("d"), "not a value");
+    let wanted = folder([("c", "1")]);
+    let options = PublishOptions {
+        prune: true,
+        ..with(Foreign::Repair, 2)
+    };
+    let writer = Writer::new(options, wanted.clone()).run(&mut etcd);
+    assert_eq!(writer.seq(), 2);
+    assert_eq!(latest(&etcd, &lane("main")).1, state_of(&wanted));
+    let next = publish(&mut etcd, 3, folder([("c", "2")]));
+    assert_eq!(next.seq(), 3, "no key is foreign any more");
+}
+
 #[test]
 fn g14_adopt_publishes_the_changes() {
     let mut etcd = changed_by_hand();
