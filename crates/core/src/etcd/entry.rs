@@ -142,7 +142,7 @@ impl Entry {
     }
 
     /// Returns what `Display` writes. Digests are made of it, so it must be fast.
-    pub(in crate::etcd) fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let Self::Resource(place) = self else {
             return self.to_string();
         };

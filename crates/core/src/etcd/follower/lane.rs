@@ -326,11 +326,11 @@ impl Lane {
         let (mark, changes) = (self.mark, std::mem::take(&mut self.changes));
         let is_new = is_alone && self.served.is_empty();
         self.is_new |= is_new;
-        match is_new {
-            true => {}
-            // A set that is collected in its order is made without a search for each entry, as is a map.
-            false if dirty.is_empty() => *dirty = changes.keys().cloned().collect(),
-            false => dirty.extend(changes.keys().cloned()),
+        // A set that is collected in its order is made without a search for each entry, as is a map.
+        if !is_new && dirty.is_empty() {
+            *dirty = changes.keys().cloned().collect();
+        } else if !is_new {
+            dirty.extend(changes.keys().cloned());
         }
         if self.served.is_empty() {
             let held = |(entry, change): (_, Change)| {

@@ -36,10 +36,10 @@ pub enum EntriesError {
 /// # Errors
 /// A group or a resource has a name that no key can have.
 pub fn entries(folder: &Path, report: &Report) -> Result<FolderEntries, EntriesError> {
-    let mut entries = of_resources(folder, None, report.of_all_nodes())?;
+    let mut entries = encoded(folder, None, report.of_all_nodes())?;
     for group in &report.groups {
         let name = Segment::group(&group.name)?;
-        entries.extend(of_resources(folder, Some(&name), &group.changes.upserts)?);
+        entries.extend(encoded(folder, Some(&name), &group.changes.upserts)?);
         if let Definition::Set(matcher) = &group.definition {
             let origin = Origin {
                 file: documents::group_definition(&group.name),
@@ -55,7 +55,7 @@ pub fn entries(folder: &Path, report: &Report) -> Result<FolderEntries, EntriesE
 
 type Encoded = Vec<(Entry, Arc<Stored>)>;
 
-fn of_resources(
+fn encoded(
     folder: &Path,
     group: Option<&Segment>,
     resources: &[Arc<Resource>],
