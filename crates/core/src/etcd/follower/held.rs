@@ -26,7 +26,8 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// Decodes a value. It shares the given bytes, which may be a part of a large response: keep only what [`good`](Self::good) returns.
+    /// Decodes a value. It shares the given bytes, which may be a part of a large response: keep only what [`into_new`](Self::into_new)
+    /// returns.
     pub(super) fn of(value: &Bytes) -> Self {
         let stored = Stored::decode(value.clone());
         let version = match &stored {
@@ -37,8 +38,16 @@ impl Decoded {
         Self { version, stored }
     }
 
-    /// Returns the content, or why the value cannot be used. Neither shares the bytes of the value.
-    pub(super) fn good(self, entry: &Entry) -> Result<Good, String> {
+    /// Makes the value of an entry, which shares no bytes with the given ones.
+    pub(super) fn into_new(self, entry: &Entry, created: i64) -> New {
+        New {
+            version: self.version,
+            created,
+            content: self.good(entry),
+        }
+    }
+
+    fn good(self, entry: &Entry) -> Result<Good, String> {
         let text = |error: StoredError| error.to_string();
         let stored = self.stored.map_err(text)?;
         match entry {
@@ -60,6 +69,24 @@ fn check_name(place: &Place, resource: &Resource) -> Result<(), String> {
             "the name is not in its canonical form: expected {:?}",
             resource.name()
         )),
+    }
+}
+
+/// Value of an entry that is not served.
+#[derive(Debug)]
+pub(super) struct New {
+    /// Version that the digest counts.
+    pub(super) version: Version,
+    /// Revision at which the key was created.
+    pub(super) created: i64,
+    /// The content, or why the value cannot be used.
+    pub(super) content: Result<Good, String>,
+}
+
+impl New {
+    /// Decodes the value of an entry's key.
+    pub(super) fn of(entry: &Entry, created: i64, value: &Bytes) -> Self {
+        Decoded::of(value).into_new(entry, created)
     }
 }
 

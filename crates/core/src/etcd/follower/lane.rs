@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use oxds_types::Version;
 
-use super::held::{Decoded, Good, Held};
+use super::held::{Decoded, Held, New};
+use super::staged::WatchedStage;
 use crate::etcd::digest::Digest;
 use crate::etcd::entry::Entry;
 use crate::etcd::head::{Head, HeadError};
@@ -41,6 +42,8 @@ pub(super) struct Lane {
     /// Why the value of the head key cannot be read; `head` is the one before.
     pub(super) head_error: Option<String>,
     pub(super) stage: Stage,
+    /// Stage that no head names yet.
+    watched: WatchedStage,
     /// Number of the last complete read, with which `served` entries that it found are marked.
     mark: u32,
     reading: bool,
@@ -68,15 +71,6 @@ struct Change {
     revision: i64,
     /// `None` if the entry is removed.
     new: Option<New>,
-}
-
-#[derive(Debug)]
-struct New {
-    version: Version,
-    /// Revision at which the key was created.
-    created: i64,
-    /// The content, or why the value cannot be used.
-    content: Result<Good, String>,
 }
 
 /// Stage of a large publish that the head names.
@@ -129,6 +123,8 @@ impl Lane {
         self.head_revision = 0;
         self.head_error = None;
         self.stage = Stage::None;
+        // Events of it may be missing.
+        self.watched = WatchedStage::default();
         self.is_unpublished_known = false;
         self.mark = self.mark.wrapping_add(1);
         self.reading = true;
@@ -152,18 +148,11 @@ impl Lane {
     /// Sets an entry to the value that its key got.
     pub(super) fn put(&mut self, entry: Entry, created: i64, revision: i64, value: &Bytes) {
         let decoded = Decoded::of(value);
-        let version = decoded.version;
-        if self.view(&entry, Some(version)) {
-            return;
-        }
         // A value becomes a resource once, and only if it is not the served one.
-        let new = New {
-            version,
-            created,
-            content: decoded.good(&entry),
-        };
-        let new = Some(new);
-        self.changes.insert(entry, Change { revision, new });
+        if !self.view(&entry, Some(decoded.version)) {
+            let new = Some(decoded.into_new(&entry, created));
+            self.changes.insert(entry, Change { revision, new });
+        }
     }
 
     /// Removes an entry whose key was deleted.
@@ -171,6 +160,37 @@ impl Lane {
         if !self.view(&entry, None) {
             let new = None;
             self.changes.insert(entry, Change { revision, new });
+        }
+    }
+
+    /// Takes an entry of a stage from the watch.
+    pub(super) fn watch_staged(
+        &mut self,
+        publish: PublishId,
+        entry: Entry,
+        created: i64,
+        value: &Bytes,
+    ) {
+        let head = self.head.as_ref();
+        // After its head, a stage is known, or is read.
+        if head.is_none_or(|head| head.publish != publish) {
+            self.watched.put(publish, entry, created, value);
+        }
+    }
+
+    /// Forgets a stage of which a key was deleted.
+    pub(super) fn unwatch_staged(&mut self, publish: PublishId) {
+        self.watched.delete(publish);
+    }
+
+    /// Applies the entries of the stage that the watch has shown before the head.
+    pub(super) fn apply_watched(&mut self, publish: PublishId) {
+        let revision = self.head_revision;
+        for (entry, new) in self.watched.take(publish) {
+            let version = new.as_ref().map(|new| new.version);
+            if !self.view(&entry, version) {
+                self.changes.insert(entry, Change { revision, new });
+            }
         }
     }
 

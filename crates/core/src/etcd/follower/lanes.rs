@@ -77,6 +77,10 @@ impl Lanes {
         self.lanes.get(lane)
     }
 
+    pub(super) fn get_mut(&mut self, lane: &Segment) -> Option<&mut Lane> {
+        self.lanes.get_mut(lane)
+    }
+
     /// Begins a complete read.
     pub(super) fn begin_read(&mut self) {
         self.is_reading = true;

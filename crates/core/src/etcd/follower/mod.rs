@@ -23,8 +23,8 @@
 //!   disordered events are found with the next head at the latest, and everything is read again (G-21).
 //! - It never goes back to an earlier publish, whatever etcd answers: it holds the state that is served (G-27). No failure removes
 //!   a resource.
-//! - Large publishes are staged: the head names a stage, which is read at the revision of the head, and applied with it as one
-//!   change. The moves of its keys to their places change nothing then.
+//! - Large publishes are staged: the head names a stage, which is applied with it as one change. The watch has shown its keys before;
+//!   if it has not shown all, the stage is read at the revision of the head. The moves of its keys to their places change nothing then.
 //! - Etcd is trusted with order only as far as it can be checked: see `spec` items G-16 to G-24, G-27 to G-29, G-31 and G-36 in the
 //!   tests.
 //!
@@ -47,6 +47,7 @@ mod reading;
 mod replicas;
 mod retry;
 mod saved;
+mod staged;
 mod status;
 mod updates;
 mod view;

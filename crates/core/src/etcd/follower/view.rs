@@ -131,6 +131,11 @@ impl View {
             Key::Nack(bad, replica) => {
                 self.reports.delete_report(&bad, &replica);
             }
+            Key::Staged(name, publish, _) => {
+                if let Some(lane) = self.lanes.get_mut(&name) {
+                    lane.unwatch_staged(publish);
+                }
+            }
             _ => {}
         }
         Ok(())
@@ -166,13 +171,17 @@ impl View {
             Key::Nack(bad, replica) => {
                 self.reports.put_report(bad, replica, &kv.value, revision);
             }
-            // Stages are read when a head names them: before, nothing of them may be served, and they may be large.
+            Key::Staged(name, publish, entry) => {
+                if let Some(lane) = self.lanes.get_mut(&name) {
+                    lane.watch_staged(publish, entry, created, &kv.value);
+                }
+            }
             _ => {}
         }
         Ok(())
     }
 
-    /// Takes a key of a stage: a publish that is complete only with it. Other stages are ignored.
+    /// Takes a key of a stage that was read: a publish that is complete only with it. Other stages are ignored.
     pub(super) fn put_staged(
         &mut self,
         lane: &Segment,
@@ -256,7 +265,8 @@ impl View {
 }
 
 impl Lane {
-    /// Decides what a new head means: returns whether changes are missing that it vouches for. Those of a stage are read first.
+    /// Decides what a new head means: returns whether changes are missing that it vouches for. Those of a stage are taken from the
+    /// watch, and are read if it has not shown all.
     fn lacks_changes(&mut self) -> bool {
         let Some(head) = &self.head else {
             self.stage = Stage::None;
@@ -274,8 +284,12 @@ impl Lane {
                 },
             ) if publish == wanted => false,
             (Some(publish), _) => {
+                self.apply_watched(publish);
                 let revision = self.head_revision;
-                self.stage = Stage::Wanted { publish, revision };
+                self.stage = match self.is_vouched_for() {
+                    true => Stage::None,
+                    false => Stage::Wanted { publish, revision },
+                };
                 false
             }
             (None, _) => {

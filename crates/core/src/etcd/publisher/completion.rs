@@ -4,7 +4,7 @@
 //!  of another:  Reading ──page──▶ Moving ──page moved──▶ Reading … ──last page moved──▶ Finishing ──▶ done
 //!  own:         Moving, after a pause ──all moved──▶ Finishing ──▶ done
 //! ```
-//! A writer knows what it has staged. It lets the replicas read the stage first: etcd answers no read while it applies a transaction.
+//! A writer knows what it has staged. It lets the replicas have the stage first: etcd sends nothing while it applies a transaction.
 //!
 //! All transactions are guarded by the head, so they can be repeated, and several writers can complete the same publish. For
 //! replicas, which apply the stage at its commit, the moves change nothing.
@@ -22,7 +22,8 @@ use crate::etcd::lane_state::SeenHead;
 use crate::etcd::pages::{Pages, ReadAt};
 use crate::time::Instant;
 
-/// Pause between the commit of a stage and the first move: replicas read 5,000 entries in 35 ms (`spec/distributed.md`, section 6).
+/// Pause between the commit of a stage and the first move: replicas read 5,000 entries in 35 ms (`spec/distributed.md`, section 6) if
+/// their watches have not shown them.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Publish that is being completed.

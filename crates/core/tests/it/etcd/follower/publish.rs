@@ -38,9 +38,10 @@ fn g7_large_publish_is_one_change_set_and_moves_change_nothing() {
     changes.extend([("edge:", Some(1)), ("edge:a", Some(1))]);
     world.write("main", |writer, etcd| writer.stage(etcd, &changes));
     world.drive();
-    // Then the whole publish is one change set, before a key was moved.
+    // Then the whole publish is one change set, before a key was moved; the watch has shown it, so nothing is read.
     assert_eq!(world.history(), [1, 2]);
     world.check_current();
+    assert!(world.reads_of_stages().is_empty());
     // Each move changes nothing.
     while world.write("main", Writer::move_one) {
         world.drive();
@@ -60,14 +61,15 @@ fn g19_pages_of_a_stage_and_of_all_keys_may_be_too_large() {
     // Given values of which a replica accepts 20 in a response.
     let mut world = World::serving(&[("a", Some(1))]);
     (0..3).for_each(|member| world.set_member(member, Member::Large(20)));
-    // When a stage of 100 is committed.
+    // When a stage of 100 is committed, of which the watch shows nothing.
     let names = numbered(100);
-    world.write("main", |writer, etcd| writer.stage(etcd, &all(&names, 1)));
+    world.stage_unseen(&all(&names, 1));
+    let attempts = world.attempts.len();
     world.drive();
     // Then the replica reads it on the same connection, and serves it as one change set.
+    assert_eq!(world.attempts.len(), attempts);
     assert_eq!(world.history(), [1, 2]);
     world.check_current();
-    let attempts = world.attempts.len();
     // When a replica starts, then it reads all keys once.
     world.restart(false);
     world.drive();
@@ -80,8 +82,8 @@ fn g19_pages_of_a_stage_and_of_all_keys_may_be_too_large() {
 fn g7_moves_may_overtake_the_read_of_the_stage() {
     // Given a member that answers no reads while the keys of a stage are moved.
     let mut world = World::serving(&[("a", Some(1))]);
+    world.stage_unseen(&[("a", Some(2)), ("b", Some(2))]);
     world.write("main", |writer, etcd| {
-        writer.stage(etcd, &[("a", Some(2)), ("b", Some(2))]);
         writer.finish(etcd);
         writer.publish(etcd, &[("b", Some(3))]);
     });
@@ -95,17 +97,95 @@ fn g7_moves_may_overtake_the_read_of_the_stage() {
 #[test]
 fn g7_stage_is_read_at_the_revision_of_the_head() {
     let mut world = World::serving(&[("a", Some(1))]);
-    world.reads.clear();
-    let revision = world.write("main", |writer, etcd| {
-        writer.stage(etcd, &[("a", Some(2)), ("b", Some(2))]);
-        let revision = etcd.revision();
-        writer.move_one(etcd);
-        revision
+    world.stage_unseen(&[("a", Some(2)), ("b", Some(2))]);
+    let revision = world.etcd.revision();
+    world.write("main", Writer::move_one);
+    world.drive();
+    assert_eq!(world.reads_of_stages(), [revision]);
+    world.check_current();
+}
+
+#[test]
+fn g7_stage_is_taken_from_the_watch() {
+    let mut world = World::serving(&[("a", Some(1)), ("gone", Some(1))]);
+    // Given stages of a writer that died, which the next writer deletes before it writes its own.
+    world.write("main", |writer, etcd| {
+        let mut dead = writer.clone();
+        dead.write_stage(etcd, &[("a", Some(7)), ("b", Some(7))]);
+        dead.write_stage(etcd, &[("a", Some(8)), ("c", Some(8))]);
     });
     world.drive();
-    let staged = world.reads.iter().filter(|read| read.key.ends_with(b"/"));
-    let revisions: Vec<_> = staged.map(|read| read.revision).collect();
-    assert_eq!(revisions, [revision]);
+    assert_eq!(world.history(), [1]);
+    let other = world.etcd.keys("/oxds/default/l/main/s/");
+    world.write("main", |writer, etcd| {
+        for kv in &other {
+            etcd.delete(std::str::from_utf8(&kv.key).unwrap());
+        }
+        writer.write_stage(etcd, &[("a", Some(2)), ("gone", None)]);
+    });
+    // When the connection breaks before the head comes.
+    world.drive();
+    world.disconnect();
+    world.pass_seconds(1);
+    world.write("main", |writer, etcd| writer.commit_stage(etcd));
+    world.drive();
+    // Then the stage is served without a read of it.
+    assert_eq!(world.history(), [1, 2]);
+    assert!(world.reads_of_stages().is_empty());
+    world.check_current();
+    assert_eq!(world.complete_reads(), 1);
+}
+
+#[test]
+fn g7_stage_that_the_watch_shows_in_part_is_read() {
+    // Given a replica whose watch begins between the batches of a stage.
+    let mut world = World::serving(&[("a", Some(1)), ("gone", Some(1))]);
+    let names = numbered(150);
+    let mut changes = all(&names, 1);
+    changes.push(("gone", None));
+    world.write("main", |writer, etcd| writer.write_stage(etcd, &changes));
+    world.restart(true);
+    world.drive();
+    // When some of its keys are written again, and its head is set.
+    for kv in &world.etcd.keys("/oxds/default/l/main/s/")[..70] {
+        let key = std::str::from_utf8(&kv.key).unwrap();
+        world.etcd.put(key, kv.value.clone());
+    }
+    world.write("main", |writer, etcd| writer.commit_stage(etcd));
+    let revision = world.etcd.revision();
+    world.drive();
+    // Then all of it is read, and served at once.
+    assert_eq!(world.reads_of_stages(), [revision]);
+    assert_eq!(world.history(), [1, 2]);
+    world.check_current();
+    assert_eq!(world.complete_reads(), 1);
+}
+
+#[test]
+fn g19_greatest_stages_are_read_when_their_heads_come() {
+    // Given the events of a stage of 70 MB.
+    let mut world = World::serving(&[("a", Some(1))]);
+    world.disconnect();
+    let names = numbered(70);
+    world.write("main", |writer, etcd| {
+        writer.write_stage(etcd, &all(&names, 1_000_000));
+    });
+    // When they come, then the follower keeps up to 64 MiB of them, and nothing when there are more.
+    let responses = world.open_and_take();
+    let (mut kept, mut most) = (0, 0);
+    for (stream, response) in &responses {
+        let one = allocation_counter::measure(|| {
+            world.follower.handle_watch(world.now, *stream, response);
+        });
+        kept += one.bytes_current;
+        most = kept.max(most);
+    }
+    assert!(60_000_000 < most && most < 70_000_000, "{most}");
+    assert!(kept < 1_000_000, "{kept}");
+    // When the head comes, then the stage is read.
+    world.write("main", |writer, etcd| writer.commit_stage(etcd));
+    world.drive();
+    assert!(!world.reads_of_stages().is_empty());
     world.check_current();
 }
 
@@ -130,7 +210,7 @@ fn g7_stage_compacted_between_pages_is_not_served_in_part() {
     let names = numbered(100);
     let mut changes = all(&names, 1);
     changes.push(("gone", None));
-    world.write("main", |writer, etcd| writer.stage(etcd, &changes));
+    world.stage_unseen(&changes);
     world.compact_after_reads = Some(world.reads.len() + 1);
     world.drive();
     world.check_current();

@@ -159,6 +159,28 @@ impl World {
         write(writer, &mut self.etcd)
     }
 
+    /// Publishes in the lane `main` by a stage that a replica cannot have watched, because it starts when the stage is there.
+    pub(super) fn stage_unseen(&mut self, changes: &[(&str, Option<usize>)]) {
+        self.write("main", |writer, etcd| writer.write_stage(etcd, changes));
+        self.restart(true);
+        self.drive();
+        self.write("main", |writer, etcd| writer.commit_stage(etcd));
+    }
+
+    /// Returns the revisions at which stages were read.
+    pub(super) fn reads_of_stages(&self) -> Vec<i64> {
+        let is_of_stage =
+            |read: &&RangeRequest| read.range_end.windows(3).any(|part| part == b"/s/");
+        let mut revisions: Vec<_> = self
+            .reads
+            .iter()
+            .filter(is_of_stage)
+            .map(|read| read.revision)
+            .collect();
+        revisions.dedup();
+        revisions
+    }
+
     /// Lets the follower and the cluster act until nothing is left to do at this time.
     pub(super) fn drive(&mut self) {
         for _ in 0..MOST_INPUTS {

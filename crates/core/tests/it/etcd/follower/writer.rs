@@ -111,16 +111,23 @@ impl Writer {
 
     /// Publishes changes by a stage: the transaction with the head. The moves follow by [`move_one`](Self::move_one).
     pub(super) fn stage(&mut self, etcd: &mut Etcd, changes: &[Change<'_>]) {
+        self.write_stage(etcd, changes);
+        self.commit_stage(etcd);
+    }
+
+    /// Writes the keys of a stage that no head names yet.
+    pub(super) fn write_stage(&mut self, etcd: &mut Etcd, changes: &[Change<'_>]) {
         let operations = self.apply(changes);
         let head = self.next_head(Some(()));
         let id = head.publish;
-        let mut staged = Vec::new();
+        let (mut staged, mut longest) = (Vec::new(), 0);
         for operation in operations {
             let (entry_key, value) = match operation.request.clone().unwrap() {
                 Request::Put(put) => (put.key, put.value),
                 Request::DeleteRange(delete) => (delete.key, Bytes::new()),
                 _ => unreachable!("the operations of a publish"),
             };
+            longest = longest.max(value.len());
             let Ok(Key::Entry(lane, entry)) = prefix().parse(&entry_key) else {
                 unreachable!("the keys of a publish")
             };
@@ -129,10 +136,15 @@ impl Writer {
             self.moves.push(operation);
             self.moves.push(delete(staged_key));
         }
-        for batch in staged.chunks(100) {
+        // As many as etcd takes in a request.
+        for batch in staged.chunks(if longest > 10_000 { 1 } else { 100 }) {
             commit(etcd, batch);
         }
-        let head = self.put_head(&head);
+    }
+
+    /// Sets the head that names the stage.
+    pub(super) fn commit_stage(&self, etcd: &mut Etcd) {
+        let head = self.put_head(self.head.as_ref().unwrap());
         commit(etcd, &[head]);
     }
 
