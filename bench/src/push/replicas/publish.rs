@@ -28,6 +28,13 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     };
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
+    if plan.wants("GB-2") {
+        let alone = commit_alone(&mut etcd, large).await?;
+        table.note(&format!(
+            "GB-2, etcd without replicas: commit of {large} of {clusters} after {:.0} ms",
+            millis(alone)
+        ));
+    }
     let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;
     if plan.wants("GB-1") {
         let ours = changes(&mut etcd, &mut fleet, Kind::Oxds, rounds).await?;
@@ -151,6 +158,16 @@ struct LargePublish {
     whole: Duration,
 }
 
+/// Publishes changes of many clusters while no replica runs. Returns the time from the first write to the head.
+async fn commit_alone(etcd: &mut Etcd, clusters: usize) -> Result<Duration, String> {
+    let mut writes = etcd.watch(published(Kind::Oxds)).await?;
+    let mut heads = etcd.watch(HEAD).await?;
+    etcd.change(PREFIX, clusters).await?;
+    let first = writes.recv().await.ok_or("the watch ended")?;
+    let committed = heads.recv().await.ok_or("the watch ended")?;
+    Ok(committed.saturating_duration_since(first))
+}
+
 /// Changes many clusters: in one publish, or for the plain alternative in transactions of as many keys as etcd takes.
 async fn change_many(
     etcd: &mut Etcd,
@@ -186,9 +203,12 @@ async fn change_many(
     })
 }
 
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
 /// Prints GB-2.
 fn print_large(table: &mut Table, ours: &LargePublish, theirs: &LargePublish, what: &str) {
-    let millis = |time: Duration| time.as_secs_f64() * 1e3;
     table.row(&Row {
         id: "GB-2",
         what: &format!("{what}, first write to last (ms)"),
