@@ -12,11 +12,9 @@ const MOST_P50: f64 = 2_000.0;
 const MOST_P99: f64 = 10_000.0;
 /// Slowest publishes that are shown.
 const SHOWN: usize = 3;
-/// Allowed time of a large publish, from its first write, in milliseconds.
-const MOST_LARGE: f64 = 500.0;
-/// The same without the 163 ms in which etcd commits it where the specification was measured (`spec/distributed.md`, section 6). So much
-/// may come after the commit, however long etcd takes for it.
-const MOST_BEYOND_COMMIT: f64 = MOST_LARGE - 163.0;
+/// Allowed time of a large publish after its commit, in milliseconds: 500 from its first write (GB-2), without the 163 in which etcd
+/// commits it where the specification was measured (`spec/distributed.md`, sections 6 and 7: "judge the difference").
+const MOST_BEYOND_COMMIT: f64 = 500.0 - 163.0;
 /// Key of the head.
 const HEAD: &str = "/oxds/default/l/main/head";
 
@@ -229,8 +227,6 @@ fn print_large(table: &mut Table, ours: &LargePublish, theirs: &LargePublish, wh
         );
         table.limit("GB-2", &commit, beyond, MOST_BEYOND_COMMIT);
     }
-    let what = format!("{what}, first write to last (ms)");
-    table.limit("GB-2", &what, millis(ours.whole), MOST_LARGE);
 }
 
 /// Changes one cluster again and again.
