@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use oxds_types::Version;
+use oxds_types::etcd::KeyValue;
 
 use super::held::{Decoded, Held, New};
 use super::staged::WatchedStage;
@@ -164,17 +165,11 @@ impl Lane {
     }
 
     /// Takes an entry of a stage from the watch.
-    pub(super) fn watch_staged(
-        &mut self,
-        publish: PublishId,
-        entry: Entry,
-        created: i64,
-        value: &Bytes,
-    ) {
+    pub(super) fn watch_staged(&mut self, publish: PublishId, entry: Entry, kv: &KeyValue) {
         let head = self.head.as_ref();
         // After its head, a stage is known, or is read.
         if head.is_none_or(|head| head.publish != publish) {
-            self.watched.put(publish, entry, created, value);
+            self.watched.put(publish, entry, kv);
         }
     }
 

@@ -16,13 +16,13 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use bytes::Bytes;
+use oxds_types::etcd::KeyValue;
 
 use super::held::New;
 use crate::etcd::entry::Entry;
 use crate::etcd::names::PublishId;
 
-/// Greatest size of the values that are kept, in bytes: our choice. A larger stage is read when its head comes.
+/// Greatest size of the keys and values that are kept, in bytes: our choice. A larger stage is read when its head comes.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Entries of the latest stage of a lane. `None` is a removal.
@@ -30,25 +30,26 @@ const MOST_BYTES: usize = 64 << 20;
 pub(super) struct WatchedStage {
     publish: Option<PublishId>,
     entries: BTreeMap<Entry, Option<New>>,
-    /// Size of the values that came.
+    /// Size of the keys and values that came.
     bytes: usize,
 }
 
 impl WatchedStage {
     /// Takes a staged key. An empty value is a tombstone.
-    pub(super) fn put(&mut self, publish: PublishId, entry: Entry, created: i64, value: &Bytes) {
+    pub(super) fn put(&mut self, publish: PublishId, entry: Entry, kv: &KeyValue) {
         if self.publish != Some(publish) {
             *self = Self {
                 publish: Some(publish),
                 ..Self::default()
             };
         }
-        self.bytes += value.len();
+        // A removal has no value, and is kept too.
+        self.bytes += kv.key.len() + kv.value.len();
         if self.bytes > MOST_BYTES {
             self.entries = BTreeMap::new();
             return;
         }
-        let new = (!value.is_empty()).then(|| New::of(&entry, created, value));
+        let new = (!kv.value.is_empty()).then(|| New::of(&entry, kv.create_revision, &kv.value));
         self.entries.insert(entry, new);
     }
 

@@ -173,7 +173,7 @@ impl View {
             }
             Key::Staged(name, publish, entry) => {
                 if let Some(lane) = self.lanes.get_mut(&name) {
-                    lane.watch_staged(publish, entry, created, &kv.value);
+                    lane.watch_staged(publish, entry, kv);
                 }
             }
             _ => {}
