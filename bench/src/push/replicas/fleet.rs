@@ -4,10 +4,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use oxds_core::snapshot::Protocol;
 use tokio::sync::mpsc;
 
+use super::super::holding::{Holding, resource_name};
 use super::super::metrics;
 use super::super::probe::Probe;
+use super::super::request;
 use super::super::swarm::{Manner, Swarm};
 use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use crate::program::program;
@@ -16,6 +19,8 @@ use crate::serve::ANY_PORT;
 
 /// Pause between two looks at a replica.
 const POLL: Duration = Duration::from_millis(2);
+/// Names that one of [`subscribers`] requests.
+const NAMES: usize = 10;
 
 /// Servers of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +211,35 @@ pub(super) async fn connect(
         swarm.until(all, |counted| counted.resources).await?;
     }
     Ok(swarms)
+}
+
+/// Connects this many delta clients to each replica. They have requested the first clusters, have them, and have accepted them.
+pub(super) async fn subscribers(
+    replicas: &[Replica],
+    clients: usize,
+    answer_after: Duration,
+) -> Result<Vec<Swarm>, String> {
+    let resource_type = Holding::Clusters.resource_type();
+    let manner = Manner {
+        answer_after,
+        ..Manner::new(resource_type.clone(), Protocol::Delta)
+    };
+    let names = (0..NAMES).map(resource_name).collect();
+    let first = request::named(&resource_type, names, [].into());
+    let swarms = connect(replicas, &manner, clients, |_| first.clone(), NAMES).await?;
+    for swarm in &swarms {
+        let all = clients as u64;
+        swarm.until(all, |counted| counted.answers).await?;
+    }
+    Ok(swarms)
+}
+
+/// Returns the number of answers that each swarm has given when all its clients have answered one more response.
+pub(super) fn answers_of_next(swarms: &[Swarm]) -> Vec<u64> {
+    swarms
+        .iter()
+        .map(|swarm| swarm.mark().answers + swarm.streams() as u64)
+        .collect()
 }
 
 /// The prefix of a kind's configuration.

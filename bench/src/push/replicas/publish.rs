@@ -1,15 +1,19 @@
-//! GB-1, GB-2: from etcd's commit until the client of the last replica has the change.
+//! GB-1, GB-2: from etcd's commit until the client of the last replica has the change, and until the last of many clients has accepted it.
 
 use std::time::{Duration, Instant};
 
-use super::etcd::{Etcd, PREFIX};
-use super::fleet::{Fleet, Kind, prefix, published};
+use super::super::swarm::Swarm;
+use super::etcd::{Etcd, PREFIX, REPLICAS};
+use super::fleet::{Fleet, Kind, answers_of_next, prefix, published, subscribers};
 use crate::Plan;
 use crate::report::{Row, Table, Target, percentile_micros};
 
 /// Allowed time beyond the commit, in microseconds.
 const MOST_P50: f64 = 2_000.0;
 const MOST_P99: f64 = 10_000.0;
+/// Allowed time beyond the commit until the last ACK, in microseconds.
+const MOST_ACK_P50: f64 = 15_000.0;
+const MOST_ACK_P99: f64 = 50_000.0;
 /// Slowest publishes that are shown.
 const SHOWN: usize = 3;
 /// Allowed time of a large publish after its commit, in milliseconds: 500 from its first write (GB-2), without the 163 in which etcd
@@ -19,10 +23,10 @@ const MOST_BEYOND_COMMIT: f64 = 500.0 - 163.0;
 const HEAD: &str = "/oxds/default/l/main/head";
 
 pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, rounds, large) = if plan.smoke {
-        (1_000, 5, 300)
+    let (clusters, rounds, clients, large) = if plan.smoke {
+        (1_000, 5, 10, 300)
     } else {
-        (100_000, 100, 5_000)
+        (100_000, 100, 100, 5_000)
     };
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
@@ -36,11 +40,13 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;
     if plan.wants("GB-1") {
         let ours = changes(&mut etcd, &mut fleet, Kind::Oxds, rounds).await?;
+        let accepted = acks(&mut etcd, &mut fleet, clients, rounds).await?;
         let plain = prefix(Kind::Plain);
         etcd.fill_plain(plain, clusters).await?;
         let mut peers = Fleet::start(Kind::Plain, &etcd, plain, clusters).await?;
         let theirs = changes(&mut etcd, &mut peers, Kind::Plain, rounds).await?;
         print(table, &ours, &theirs, clusters);
+        print_acks(table, &accepted, clients);
     }
     if plan.wants("GB-2") {
         let before = updates(&fleet)?;
@@ -94,6 +100,12 @@ impl Publish {
         self.whole().saturating_sub(watched)
     }
 
+    /// Time of the last client after the watch of the last member. A member shows a publish when its own disk has it, so the time before
+    /// that is etcd's, and grows with the time of its commits.
+    fn beyond_members(&self) -> Duration {
+        self.whole().saturating_sub(self.last_member())
+    }
+
     fn last_member(&self) -> Duration {
         self.members
             .iter()
@@ -102,13 +114,36 @@ impl Publish {
     }
 }
 
+/// Times of a publish that many clients accept.
+struct Accepted {
+    commit: Duration,
+    /// The last client has sent its ACK.
+    whole: Duration,
+}
+
+/// Prints the clients' part of GB-1.
+fn print_acks(table: &mut Table, accepted: &[Accepted], clients: usize) {
+    for (name, part, most) in [("p50", 0.5, MOST_ACK_P50), ("p99", 0.99, MOST_ACK_P99)] {
+        if part > 0.9 && accepted.len() < 100 {
+            continue;
+        }
+        let commit = percentile(accepted, |publish| publish.commit, part);
+        let beyond = percentile(accepted, |publish| publish.whole, part) - commit;
+        let all = clients * REPLICAS;
+        let what = format!("last ACK of {all}, beyond the commit, {name} (us)");
+        table.limit("GB-1", &what, beyond, most);
+    }
+}
+
+/// Returns a percentile of a time, in microseconds.
+fn percentile<P>(publishes: &[P], time: fn(&P) -> Duration, part: f64) -> f64 {
+    let mut times: Vec<_> = publishes.iter().map(time).collect();
+    times.sort_unstable();
+    percentile_micros(&times, part)
+}
+
 /// Prints GB-1. The bound is that of the specification: a percentile of the whole time, beyond the same percentile of the commits.
 fn print(table: &mut Table, ours: &[Publish], theirs: &[Publish], clusters: usize) {
-    let micros = |of: &[Publish], time: fn(&Publish) -> Duration, part| {
-        let mut times: Vec<_> = of.iter().map(time).collect();
-        times.sort_unstable();
-        percentile_micros(&times, part)
-    };
     for (name, part, most) in [("p50", 0.5, MOST_P50), ("p99", 0.99, MOST_P99)] {
         if part > 0.9 && ours.len() < 100 {
             continue;
@@ -116,19 +151,29 @@ fn print(table: &mut Table, ours: &[Publish], theirs: &[Publish], clusters: usiz
         table.row(&Row {
             id: "GB-1",
             what: &format!("last of 3, beyond the writer's watch, {name} (us)"),
-            ours: micros(ours, Publish::beyond_watch, part),
-            peer: ("plain Go", micros(theirs, Publish::beyond_watch, part)),
+            ours: percentile(ours, Publish::beyond_watch, part),
+            peer: ("plain Go", percentile(theirs, Publish::beyond_watch, part)),
             target: Target::None,
         });
-        let commit = micros(ours, Publish::commit, part);
+        table.row(&Row {
+            id: "GB-1",
+            what: &format!("beyond the watch of the last member, {name} (us)"),
+            ours: percentile(ours, Publish::beyond_members, part),
+            peer: (
+                "plain Go",
+                percentile(theirs, Publish::beyond_members, part),
+            ),
+            target: Target::None,
+        });
+        let commit = percentile(ours, Publish::commit, part);
         table.row(&Row {
             id: "GB-1",
             what: &format!("watch of the last of 3 members, {name} (us)"),
-            ours: micros(ours, Publish::last_member, part),
+            ours: percentile(ours, Publish::last_member, part),
             peer: ("etcd's commit", commit),
             target: Target::None,
         });
-        let beyond = micros(ours, Publish::whole, part) - commit;
+        let beyond = percentile(ours, Publish::whole, part) - commit;
         let what = format!("one of {clusters}, beyond the commit, {name} (us)");
         table.limit("GB-1", &what, beyond, most);
     }
@@ -257,6 +302,35 @@ async fn changes(
                 answered,
                 members,
                 clients,
+            });
+        }
+    }
+    Ok(publishes)
+}
+
+/// Changes one cluster again and again, while this many clients of each replica have requested it.
+async fn acks(
+    etcd: &mut Etcd,
+    fleet: &mut Fleet,
+    clients: usize,
+    rounds: usize,
+) -> Result<Vec<Accepted>, String> {
+    let swarms = subscribers(&fleet.replicas, clients, Duration::ZERO).await?;
+    let mut publishes = Vec::with_capacity(rounds);
+    // The first change pays for what stays.
+    for round in 0..=rounds {
+        let goals = answers_of_next(&swarms);
+        etcd.change(PREFIX, 1).await?;
+        for (swarm, goal) in swarms.iter().zip(goals) {
+            swarm.until(goal, |counted| counted.answers).await?;
+        }
+        fleet.until(1).await?;
+        let last = swarms.iter().filter_map(Swarm::last_answer).max();
+        let (begun, answered) = etcd.commit();
+        if round > 0 {
+            publishes.push(Accepted {
+                commit: answered - begun,
+                whole: last.ok_or("no answer")? - begun,
             });
         }
     }

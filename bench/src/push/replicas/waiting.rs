@@ -7,22 +7,17 @@
 
 use std::time::Duration;
 
-use oxds_core::snapshot::Protocol;
 use tokio::time::interval;
 
-use super::super::holding::{Holding, resource_name};
-use super::super::request;
-use super::super::swarm::{Manner, Swarm};
+use super::super::swarm::Swarm;
 use super::etcd::{Etcd, PREFIX, REPLICAS};
-use super::fleet::{Fleet, Kind, Replica, connect};
+use super::fleet::{Fleet, Kind, answers_of_next, subscribers};
 use super::text::text;
 use crate::Plan;
 use crate::command_line::CommandLine;
 use crate::program::program;
 use crate::report::{Table, percentile_micros};
 
-/// Names that a client requests.
-const NAMES: usize = 10;
 /// Delay of an answer: `oxds wait` has started before the last one.
 const ANSWER: Duration = Duration::from_millis(100);
 /// Allowed time after the last ACK, in milliseconds.
@@ -41,7 +36,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;
-    let swarms = swarms(&fleet.replicas, clients).await?;
+    let swarms = subscribers(&fleet.replicas, clients, ANSWER).await?;
     // The probe is a client, too.
     let streams = clients + 1;
     etcd.settled(PREFIX, streams).await?;
@@ -55,10 +50,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let mut times = Vec::new();
     for _ in 0..rounds {
         next.tick().await;
-        let goals: Vec<_> = swarms
-            .iter()
-            .map(|swarm| swarm.mark().answers + clients as u64)
-            .collect();
+        let goals = answers_of_next(&swarms);
         etcd.change(PREFIX, 1).await?;
         let child = command.start(folder.path())?;
         let ended = command.end(child).await?;
@@ -84,21 +76,4 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let what = "writes per publish and replica";
     table.limit("GB-14", what, of_one, MOST_WRITES);
     Ok(())
-}
-
-/// Connects clients that have requested the first clusters and have them.
-async fn swarms(replicas: &[Replica], clients: usize) -> Result<Vec<Swarm>, String> {
-    let resource_type = Holding::Clusters.resource_type();
-    let manner = Manner {
-        answer_after: ANSWER,
-        ..Manner::new(resource_type.clone(), Protocol::Delta)
-    };
-    let names = (0..NAMES).map(resource_name).collect();
-    let first = request::named(&resource_type, names, [].into());
-    let swarms = connect(replicas, &manner, clients, |_| first.clone(), NAMES).await?;
-    for swarm in &swarms {
-        let all = clients as u64;
-        swarm.until(all, |counted| counted.answers).await?;
-    }
-    Ok(swarms)
 }
