@@ -90,7 +90,6 @@
 //! | `explain` | where a request goes, and why |
 //! | [`preview`] | a change before it is served: what differs, in which order clients get it, what is dangerous |
 //! | [`rbac`] | authorization of calls to a server |
-//! | `etcd` | a configuration in etcd, shared by several servers |
 //! | [`cidr`] | ranges of IP addresses |
 //! | [`keepalive`] | pings of a silent connection |
 //!
@@ -98,8 +97,6 @@
 //!
 //! `server` (off by default): the server's half of the protocol, which is [`group`], [`preview`], [`rollback`], [`rollout`],
 //! [`session`], [`snapshot`] and [`subscription`].
-//!
-//! `etcd` (off by default; includes `server`): `etcd`.
 //!
 //! `explain` (off by default): `explain`.
 //!
@@ -110,8 +107,6 @@
 
 pub mod ads;
 pub mod cidr;
-#[cfg(feature = "etcd")]
-pub mod etcd;
 #[cfg(feature = "explain")]
 pub mod explain;
 #[cfg(feature = "server")]

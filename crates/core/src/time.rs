@@ -15,7 +15,8 @@ use oxds_types::discovery::Duration as ProtoDuration;
 pub const LONGEST_DURATION: Duration = Duration::from_secs(315_576_000_000);
 
 /// Reads a duration; `None` if it is negative or not in the range of protobuf.
-pub(crate) fn duration(proto: &ProtoDuration) -> Option<Duration> {
+#[must_use]
+pub fn duration(proto: &ProtoDuration) -> Option<Duration> {
     let nanos = u32::try_from(proto.nanos).ok();
     let nanos = nanos.filter(|nanos| *nanos < 1_000_000_000)?;
     let duration = Duration::new(u64::try_from(proto.seconds).ok()?, nanos);

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use oxds_core::etcd::fleet::Fleet as Statuses;
-use oxds_core::etcd::{Prefix, Segment};
+use oxds_etcd::fleet::Fleet as Statuses;
+use oxds_etcd::{Prefix, Segment};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoint, Endpoints, EtcdClient};
 use oxds_server::store::etcd::writer;
 use oxds_types::etcd::{

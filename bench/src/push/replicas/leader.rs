@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use oxds_core::etcd::{Head, Key, Prefix, PublishId, Segment};
+use oxds_etcd::{Head, Key, Prefix, PublishId, Segment};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient, Members};
 use oxds_types::etcd::{PutRequest, RangeRequest};
 use tokio::time::{MissedTickBehavior, interval, sleep};

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use oxds_core::etcd::{Head, Key, Prefix, Segment, Stored};
+use oxds_etcd::{Head, Key, Prefix, Segment, Stored};
 use oxds_server::store::etcd::client::EtcdClient;
 use oxds_server::store::etcd::writer::publish_id;
 use oxds_types::etcd::{PutRequest, RangeRequest, Request, RequestOp, TxnRequest};

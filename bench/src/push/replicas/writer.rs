@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use oxds_core::etcd::publisher::{PublishOptions, PublishOutcome, Wanted};
-use oxds_core::etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
+use oxds_etcd::publisher::{PublishOptions, PublishOutcome, Wanted};
+use oxds_etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
 

@@ -10,7 +10,9 @@ use oxds_types::pem;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{Error, RootCertStore};
-use x509_parser::parse_x509_certificate;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::time::Time;
 
 use super::revocation::RevocationLists;
 use super::strength;
@@ -53,7 +55,7 @@ impl Identity {
         let count = certificates.len();
         for (index, certificate) in certificates.iter().enumerate() {
             let fault = |fault: &dyn fmt::Display| of_several(chain.0, index, count, fault);
-            parse_x509_certificate(certificate)
+            Certificate::from_der(certificate)
                 .map_err(|error| fault(&format_args!("invalid certificate: {error}")))?;
             strength::check(certificate).map_err(|weakness| fault(&weakness))?;
         }
@@ -173,18 +175,22 @@ fn of_several(path: &Path, index: usize, count: usize, fault: &dyn fmt::Display)
 /// Checks that a certificate is valid at a time, in seconds since 1970. Peers would reject it otherwise, with a worse error.
 /// Returns the end of its validity.
 fn check_validity(certificate: &[u8], now: i64) -> Result<i64, String> {
-    let (_, parsed) = parse_x509_certificate(certificate)
+    let parsed = Certificate::from_der(certificate)
         .map_err(|error| format!("invalid certificate: {error}"))?;
-    let validity = parsed.validity();
-    if now < validity.not_before.timestamp() {
-        let from = validity.not_before;
+    let validity = parsed.tbs_certificate().validity();
+    let (from, until) = (validity.not_before, validity.not_after);
+    if now < seconds(from) {
         return Err(format!("the certificate is not valid before {from}"));
     }
-    if now > validity.not_after.timestamp() {
-        let until = validity.not_after;
+    if now > seconds(until) {
         return Err(format!(
             "the certificate has expired: it was valid until {until}"
         ));
     }
-    Ok(validity.not_after.timestamp())
+    Ok(seconds(until))
+}
+
+/// Returns a time as seconds since 1970.
+fn seconds(time: Time) -> i64 {
+    i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX)
 }

@@ -6,24 +6,34 @@ use std::net::IpAddr;
 use oxds_core::lb::StringMatcher;
 use oxds_core::resource::{SanKind, SanMatcher};
 use tokio_rustls::rustls::pki_types::ServerName;
-use x509_parser::extensions::GeneralName;
-use x509_parser::parse_x509_certificate;
+use x509_cert::Certificate;
+use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 
 /// Names of a certificate, in its order. Directory names and other names that gRPC does not match are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Names(Vec<(SanKind, String)>);
 
 impl Names {
-    /// Reads the names of a certificate.
+    /// Reads the names of a certificate in DER.
     ///
     /// # Errors
     /// The certificate, or its list of names, is invalid.
-    pub(super) fn of(certificate: &[u8]) -> Result<Self, String> {
-        let (_, certificate) =
-            parse_x509_certificate(certificate).map_err(|error| error.to_string())?;
-        let list = certificate.subject_alternative_name();
-        let list = list.map_err(|error| format!("subject alternative names: {error}"))?;
-        let names = list.iter().flat_map(|list| &list.value.general_names);
+    pub(super) fn read(certificate: &[u8]) -> Result<Self, String> {
+        let certificate = Certificate::from_der(certificate).map_err(|error| error.to_string())?;
+        Self::of(&certificate)
+    }
+
+    /// Returns the names of a certificate.
+    ///
+    /// # Errors
+    /// The list of names is invalid, or there are several.
+    pub(super) fn of(certificate: &Certificate) -> Result<Self, String> {
+        let list = certificate.tbs_certificate().get_extension();
+        let list: Option<(bool, SubjectAltName)> =
+            list.map_err(|error| format!("subject alternative names: {error}"))?;
+        let names = list.iter().flat_map(|(_, list)| &list.0);
         Ok(Self(names.filter_map(name).collect()))
     }
 
@@ -72,14 +82,15 @@ fn wildcard(name: &str, host: &str) -> bool {
     !label.is_empty() && suffix.contains('.') && rest.eq_ignore_ascii_case(suffix)
 }
 
-fn name(name: &GeneralName<'_>) -> Option<(SanKind, String)> {
+fn name(name: &GeneralName) -> Option<(SanKind, String)> {
     match name {
-        GeneralName::DNSName(name) => Some((SanKind::Dns, (*name).to_owned())),
-        GeneralName::URI(name) => Some((SanKind::Uri, (*name).to_owned())),
-        GeneralName::RFC822Name(name) => Some((SanKind::Email, (*name).to_owned())),
-        GeneralName::IPAddress(octets) => {
-            let v4 = <[u8; 4]>::try_from(*octets).map(IpAddr::from);
-            let v6 = || <[u8; 16]>::try_from(*octets).map(IpAddr::from);
+        GeneralName::DnsName(name) => Some((SanKind::Dns, name.to_string())),
+        GeneralName::UniformResourceIdentifier(name) => Some((SanKind::Uri, name.to_string())),
+        GeneralName::Rfc822Name(name) => Some((SanKind::Email, name.to_string())),
+        GeneralName::IpAddress(octets) => {
+            let octets = octets.as_bytes();
+            let v4 = <[u8; 4]>::try_from(octets).map(IpAddr::from);
+            let v6 = || <[u8; 16]>::try_from(octets).map(IpAddr::from);
             Some((SanKind::Ip, v4.or_else(|_| v6()).ok()?.to_string()))
         }
         _ => None,

@@ -2,9 +2,12 @@
 
 use oxds_core::resource::SanKind;
 use tokio_rustls::rustls::pki_types::CertificateDer;
-use x509_parser::objects::{oid_registry, oid2abbrev};
-use x509_parser::parse_x509_certificate;
-use x509_parser::x509::{AttributeTypeAndValue, X509Name};
+use x509_cert::Certificate;
+use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::der::asn1::{Any, Ia5StringRef, ObjectIdentifier, PrintableStringRef};
+use x509_cert::der::asn1::{TeletexStringRef, Utf8StringRef};
+use x509_cert::der::{Decode as _, Encode as _, Tag, Tagged as _};
+use x509_cert::name::Name;
 
 use super::names::Names;
 
@@ -39,37 +42,80 @@ impl Peer {
         peer.is_authenticated = true;
         // gRFC A41: the subject is for certificates without alternative names. If those cannot be read, the subject must not take
         // their place.
-        let (Ok(names), Ok((_, parsed))) =
-            (Names::of(certificate), parse_x509_certificate(certificate))
-        else {
+        let Ok(parsed) = Certificate::from_der(certificate) else {
+            return peer;
+        };
+        let Ok(names) = Names::of(&parsed) else {
             return peer;
         };
         let all = |kind| names.of_kind(kind).map(ToOwned::to_owned).collect();
         peer.uri_sans = all(SanKind::Uri);
         peer.dns_sans = all(SanKind::Dns);
-        peer.subject = Some(rfc2253(parsed.subject())).filter(|subject| !subject.is_empty());
+        let subject = rfc2253(parsed.tbs_certificate().subject());
+        peer.subject = Some(subject).filter(|subject| !subject.is_empty());
         peer
     }
 }
 
+/// Keywords of the attributes of names: those of RFC 2253 §2.3, and those that gRPC's peers write besides.
+const KEYWORDS: [(ObjectIdentifier, &str); 12] = [
+    (ObjectIdentifier::new_unwrap("2.5.4.3"), "CN"),
+    (ObjectIdentifier::new_unwrap("2.5.4.5"), "serialNumber"),
+    (ObjectIdentifier::new_unwrap("2.5.4.6"), "C"),
+    (ObjectIdentifier::new_unwrap("2.5.4.7"), "L"),
+    (ObjectIdentifier::new_unwrap("2.5.4.8"), "ST"),
+    (ObjectIdentifier::new_unwrap("2.5.4.9"), "STREET"),
+    (ObjectIdentifier::new_unwrap("2.5.4.10"), "O"),
+    (ObjectIdentifier::new_unwrap("2.5.4.11"), "OU"),
+    (ObjectIdentifier::new_unwrap("2.5.4.17"), "postalCode"),
+    (
+        ObjectIdentifier::new_unwrap("0.9.2342.19200300.100.1.1"),
+        "UID",
+    ),
+    (
+        ObjectIdentifier::new_unwrap("0.9.2342.19200300.100.1.25"),
+        "DC",
+    ),
+    (
+        ObjectIdentifier::new_unwrap("1.2.840.113549.1.9.1"),
+        "emailAddress",
+    ),
+];
+
 /// Writes a name with its last part first (RFC 2253 §2).
-fn rfc2253(name: &X509Name<'_>) -> String {
+fn rfc2253(name: &Name) -> String {
     let parts = name.iter_rdn().collect::<Vec<_>>().into_iter().rev();
     let parts = parts.map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+"));
     parts.collect::<Vec<_>>().join(",")
 }
 
-fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
-    let oid = attribute.attr_type();
-    let name = oid2abbrev(oid, oid_registry());
-    let name = name.map_or_else(|_| oid.to_id_string(), ToOwned::to_owned);
-    match attribute.as_str() {
-        Ok(text) => format!("{name}={}", escaped(text)),
-        Err(_) => {
-            let bytes = attribute.as_slice().iter();
+/// Writes an attribute. One without a keyword has its identifier and its value in DER, as one whose value is no text (RFC 2253 §2.4).
+fn attribute(attribute: &AttributeTypeAndValue) -> String {
+    let AttributeTypeAndValue { oid, value } = attribute;
+    let keyword = KEYWORDS.iter().find(|(known, _)| known == oid);
+    match (keyword, text(value)) {
+        (Some((_, keyword)), Some(text)) => format!("{keyword}={}", escaped(text)),
+        _ => {
+            let bytes = value.to_der().unwrap_or_default().into_iter();
             let hex: String = bytes.map(|byte| format!("{byte:02x}")).collect();
-            format!("{name}=#{hex}")
+            format!("{oid}=#{hex}")
         }
+    }
+}
+
+fn text(value: &Any) -> Option<&str> {
+    match value.tag() {
+        Tag::Utf8String => Utf8StringRef::try_from(value)
+            .ok()
+            .map(|text| text.as_str()),
+        Tag::PrintableString => PrintableStringRef::try_from(value)
+            .ok()
+            .map(|text| text.as_str()),
+        Tag::Ia5String => Ia5StringRef::try_from(value).ok().map(|text| text.as_str()),
+        Tag::TeletexString => TeletexStringRef::try_from(value)
+            .ok()
+            .map(|text| text.as_str()),
+        _ => None,
     }
 }
 

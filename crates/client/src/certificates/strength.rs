@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::{CertificateError, Error, OtherError};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::parse_x509_certificate;
-use x509_parser::public_key::PublicKey;
+use x509_cert::Certificate;
+use x509_cert::der::asn1::{ObjectIdentifier, UintRef};
+use x509_cert::der::{self, Decode as _, Reader as _, SliceReader};
 
 /// Fewest bits of an RSA key (NIST SP 800-131A).
 const MIN_RSA_BITS: usize = 2048;
+
+/// Object identifier of RSA keys.
+const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
 /// Object identifiers of signatures whose hash can be forged, with their names.
 const WEAK_SIGNATURES: [(&str, &str); 6] = [
@@ -33,14 +36,15 @@ pub(super) enum Weakness {
 /// Checks the key of a certificate, and its signature. The signature of a certificate by itself is not checked, because no one
 /// verifies it. A certificate that cannot be read has no weakness.
 pub(super) fn check(certificate: &[u8]) -> Result<(), Weakness> {
-    let Ok((_, certificate)) = parse_x509_certificate(certificate) else {
+    let Ok(certificate) = Certificate::from_der(certificate) else {
         return Ok(());
     };
     check_key(&certificate)?;
-    if certificate.subject() == certificate.issuer() {
+    let signed = certificate.tbs_certificate();
+    if signed.subject() == signed.issuer() {
         return Ok(());
     }
-    let algorithm = certificate.signature_algorithm.algorithm.to_id_string();
+    let algorithm = certificate.signature_algorithm().oid.to_string();
     let mut weak = WEAK_SIGNATURES.into_iter();
     match weak.find(|(id, _)| *id == algorithm) {
         Some((_, name)) => Err(Weakness::Signature(name)),
@@ -48,16 +52,24 @@ pub(super) fn check(certificate: &[u8]) -> Result<(), Weakness> {
     }
 }
 
-fn check_key(certificate: &X509Certificate<'_>) -> Result<(), Weakness> {
-    let Ok(PublicKey::RSA(key)) = certificate.public_key().parsed() else {
+fn check_key(certificate: &Certificate) -> Result<(), Weakness> {
+    let key = certificate.tbs_certificate().subject_public_key_info();
+    if key.algorithm.oid != RSA {
         return Ok(());
-    };
-    // Whole bytes, as ring counts. A positive integer in DER may begin with a zero.
-    let zeros = key.modulus.iter().take_while(|byte| **byte == 0).count();
-    match 8 * (key.modulus.len() - zeros) {
-        bits if bits < MIN_RSA_BITS => Err(Weakness::Key(bits)),
+    }
+    match rsa_bits(key.subject_public_key.raw_bytes()) {
+        Ok(bits) if bits < MIN_RSA_BITS => Err(Weakness::Key(bits)),
         _ => Ok(()),
     }
+}
+
+/// Returns the size of the modulus of an `RSAPublicKey` (RFC 8017 §A.1.1), in whole bytes, as ring counts.
+fn rsa_bits(key: &[u8]) -> der::Result<usize> {
+    SliceReader::new(key)?.sequence(|fields| {
+        let modulus = UintRef::decode(fields)?;
+        let _exponent = UintRef::decode(fields)?;
+        Ok(8 * modulus.as_bytes().len())
+    })
 }
 
 /// Replaces the result of a verification by the weakness because of which the handshake fails, if there is one: of the peer's own

@@ -77,7 +77,7 @@ impl EndpointVerifier {
         if self.san_matchers.is_empty() && !self.checks_server_name {
             return Ok(());
         }
-        let found = Names::of(certificate).map_err(NameError::Unreadable)?;
+        let found = Names::read(certificate).map_err(NameError::Unreadable)?;
         // gRFC A101: the server name that was sent replaces the matchers.
         if self.checks_server_name {
             return match found.have(server_name) {

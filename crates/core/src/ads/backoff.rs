@@ -37,8 +37,9 @@ impl Backoff {
     }
 }
 
-/// Makes a delay up to 20 % shorter or longer.
-pub(crate) fn jittered(delay: Duration, random: u64) -> Duration {
+/// Makes a delay up to 20 % shorter or longer, as far as `random`, of all numbers of 64 bits, says.
+#[must_use]
+pub fn jittered(delay: Duration, random: u64) -> Duration {
     let spread = (random as f64 / u64::MAX as f64).mul_add(2.0 * JITTER, 1.0 - JITTER);
     delay.mul_f64(spread)
 }

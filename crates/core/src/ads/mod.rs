@@ -36,8 +36,7 @@ mod sources;
 mod stream;
 
 pub use crate::protocol::Protocol;
-pub use backoff::Backoff;
-pub(crate) use backoff::jittered;
+pub use backoff::{Backoff, jittered};
 pub use cache::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionText};
 pub use client::{Client, ClientCounters};
 pub use config::{ClientConfig, DataErrors, Duplicates, NameSyntax, Server};

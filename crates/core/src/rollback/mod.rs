@@ -96,7 +96,7 @@ type Contents = BTreeMap<RollbackKey, Option<Arc<Resource>>>;
 
 impl Rollback {
     /// Makes a machine that rolls back a change when more than `threshold` nodes NACK it; with zero, the first one suffices. With
-    /// `usize::MAX` it decides nothing: replicas decide together ([`crate::etcd::rollback`]).
+    /// `usize::MAX` it decides nothing: replicas decide together (`oxds_etcd::rollback`).
     #[must_use]
     pub fn new(threshold: usize) -> Self {
         Self {

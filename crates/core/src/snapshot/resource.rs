@@ -208,7 +208,7 @@ impl Resource {
     ///
     /// # Errors
     /// It has no name, or nests more than 100 levels deep.
-    pub(crate) fn from_stored(
+    pub fn from_stored(
         resource_type: ResourceType,
         name: Arc<str>,
         value: &[u8],

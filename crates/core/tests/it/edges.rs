@@ -70,6 +70,8 @@ fn packages_have_only_allowed_dependencies() {
     };
     assert!(needs.contains_key("oxds-core") && needs.contains_key("oxds-types"));
     forbidden("oxds-core", &IMPURE);
+    forbidden("oxds-core", &["oxds-etcd"]);
+    forbidden("oxds-etcd", &IMPURE);
     forbidden("oxds-types", &["tokio", "tonic", "hyper", "oxds-core"]);
     forbidden("oxds-apicheck", &["tokio", "tonic", "hyper", "oxds-core"]);
     forbidden("oxds-client", &["oxds-server", "oxds-channel"]);

@@ -15,7 +15,6 @@ mod ads;
 mod cost;
 mod delta;
 mod edges;
-mod etcd;
 mod explain;
 mod group;
 mod lb;

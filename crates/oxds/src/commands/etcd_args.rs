@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use oxds_core::etcd::Prefix;
+use oxds_etcd::Prefix;
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdTlsFiles, User};
 
 use crate::exit::Failure;

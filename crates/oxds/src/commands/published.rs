@@ -1,7 +1,7 @@
 //! Published resources of etcd, read once.
 
-use oxds_core::etcd::Entry;
 use oxds_core::observe::ObservedResource;
+use oxds_etcd::Entry;
 use oxds_server::store::etcd::writer::{self, Session};
 use oxds_types::{ApiVersion, ResourceType};
 use tracing::error;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use oxds_core::etcd::rollback::{Decision, LocalChanges, NackingNodes, Opinion, Trial, TrialPart};
-use oxds_core::etcd::shedding::Shed;
-use oxds_core::etcd::{Place, Segment, Stored};
 use oxds_core::rollback::{Acceptance, OnTrial, RollbackKey, RolledBack};
 use oxds_core::time::Instant;
+use oxds_etcd::rollback::{Decision, LocalChanges, NackingNodes, Opinion, Trial, TrialPart};
+use oxds_etcd::shedding::Shed;
+use oxds_etcd::{Place, Segment, Stored};
 use oxds_types::Version;
 use tokio::sync::Notify;
 

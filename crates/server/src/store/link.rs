@@ -4,11 +4,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-#[cfg(feature = "etcd")]
-use oxds_core::etcd::rollback::{Decision, LocalChanges};
-#[cfg(feature = "etcd")]
-use oxds_core::etcd::{Segment, shedding::Shed};
 use oxds_core::rollout::Unanswered;
+#[cfg(feature = "etcd")]
+use oxds_etcd::rollback::{Decision, LocalChanges};
+#[cfg(feature = "etcd")]
+use oxds_etcd::{Segment, shedding::Shed};
 #[cfg(feature = "etcd")]
 use tokio::sync::Notify;
 

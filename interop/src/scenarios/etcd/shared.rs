@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use oxds_core::etcd::{Key, Prefix, Segment};
+use oxds_etcd::{Key, Prefix, Segment};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints, EtcdClient, EtcdError, Reason};
 use oxds_server::store::etcd::writer::{self, Session};
 pub(super) use oxds_testkit::etcd::request::{operation, put, read, transaction, watch};
@@ -146,8 +146,8 @@ impl InEtcd {
             return Err(format!("no head vouches for lane {lane}: {:?}", state.head).into());
         }
         let names = state.entries.keys().filter_map(|entry| match entry {
-            oxds_core::etcd::Entry::Resource(place) => Some(place.name.to_string()),
-            oxds_core::etcd::Entry::Matcher(_) => None,
+            oxds_etcd::Entry::Resource(place) => Some(place.name.to_string()),
+            oxds_etcd::Entry::Matcher(_) => None,
         });
         Ok(Self {
             seq: state.head.as_ref().map_or(0, |head| head.seq),

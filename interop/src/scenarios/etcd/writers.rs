@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 
-use oxds_core::etcd::publisher::{PublishError, PublishOptions, PublishOutcome, Wanted};
-use oxds_core::etcd::{Entry, Place, Prefix, Segment, Stored};
+use oxds_etcd::publisher::{PublishError, PublishOptions, PublishOutcome, Wanted};
+use oxds_etcd::{Entry, Place, Prefix, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
 use oxds_server::{Resource, ResourceType};

@@ -1,7 +1,7 @@
 //! Operations made of the bytes of a fuzzer (`fuzz/targets/machines.rs`), and its seeds as tests.
 
 use super::{Op, WHOLE, play};
-use crate::support::cases::{Choices, each_seed};
+use crate::support::choices::{Choices, each_seed};
 
 /// Plays the operations that these bytes select.
 #[cfg(not(test))]

@@ -4,7 +4,7 @@ use oxds_core::snapshot::Protocol;
 
 use super::{Edited, NAMES, Op, converges, converges_with_envoy, for_envoy, keeps_order};
 use crate::support::{
-    cases::{Choices, each_seed},
+    choices::{Choices, each_seed},
     model::{Style, TYPES},
 };
 

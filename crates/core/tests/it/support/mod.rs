@@ -1,6 +1,7 @@
 //! Shared machinery of the tests: served resources, streams, a model client, and decoded replies.
 
 pub(crate) mod cases;
+pub(crate) mod choices;
 pub(crate) mod link;
 pub(crate) mod model;
 mod model_type;

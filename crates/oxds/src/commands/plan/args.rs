@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use oxds_apicheck::input::Input;
 #[cfg(feature = "etcd")]
-use oxds_core::etcd::Segment;
+use oxds_etcd::Segment;
 
 use crate::commands::changes::Limit;
 #[cfg(feature = "etcd")]

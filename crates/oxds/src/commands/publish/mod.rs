@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use oxds_core::etcd::Segment;
-use oxds_core::etcd::publisher::{
+use oxds_etcd::Segment;
+use oxds_etcd::publisher::{
     DEFAULT_REQUEST_LIMIT, Foreign, MergedState, PublishError, PublishOptions, Wanted,
 };
 use oxds_server::store::etcd::writer::{self, FolderEntries, PublishNotice, Session};
@@ -219,7 +219,7 @@ fn log(notice: PublishNotice) {
 }
 
 impl Args {
-    fn options(&self, prefix: oxds_core::etcd::Prefix) -> PublishOptions {
+    fn options(&self, prefix: oxds_etcd::Prefix) -> PublishOptions {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         PublishOptions {
             by: user_and_machine(),

@@ -1,10 +1,10 @@
 //! Report of a publish: what was added, changed and removed, or why nothing was.
 
 use jiff::Timestamp;
-use oxds_core::etcd::publisher::{
+use oxds_etcd::publisher::{
     ChangeCounts, ChangeKind, Conflict, PublishError, PublishOutcome, Summary,
 };
-use oxds_core::etcd::{Entry, Segment};
+use oxds_etcd::{Entry, Segment};
 use oxds_server::Finding;
 use oxds_types::text;
 use serde::Serialize;

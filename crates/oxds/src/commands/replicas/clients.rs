@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use oxds_core::etcd::Segment;
-use oxds_core::etcd::fleet::Fleet;
+use oxds_etcd::Segment;
+use oxds_etcd::fleet::Fleet;
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::timeout;

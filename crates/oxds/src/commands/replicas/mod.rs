@@ -6,8 +6,8 @@ mod rollbacks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use oxds_core::etcd::Segment;
-use oxds_core::etcd::fleet::{Fleet, Unsettled};
+use oxds_etcd::Segment;
+use oxds_etcd::fleet::{Fleet, Unsettled};
 use oxds_server::store::etcd::client::Blame;
 use oxds_server::store::etcd::writer::{Session, read_fleet};
 use serde::Serialize;

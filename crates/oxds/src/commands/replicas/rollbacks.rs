@@ -1,6 +1,6 @@
 //! Rollbacks that all replicas follow, for `oxds status --etcd` (G-38).
 
-use oxds_core::etcd::fleet::Fleet;
+use oxds_etcd::fleet::Fleet;
 use serde::Serialize;
 
 use crate::table::one_line;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use oxds_core::etcd::{Entry, Segment};
 use oxds_core::preview::State;
+use oxds_etcd::{Entry, Segment};
 use oxds_server::store::etcd::writer::{self, Published, Session};
 use tracing::error;
 

@@ -1,6 +1,6 @@
 //! Contents of a publish: names, findings, secrets.
 
-use oxds_core::etcd::{Entry, Key, Segment, Stored};
+use oxds_etcd::{Entry, Key, Segment, Stored};
 
 use super::{Store, key_of, prefix};
 use crate::rollout::eds_cluster;

@@ -9,7 +9,7 @@ mod writers;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use oxds_core::etcd::{Entry, Head, Key, Place, Prefix, Segment, Staged, Stored};
+use oxds_etcd::{Entry, Head, Key, Place, Prefix, Segment, Staged, Stored};
 use oxds_testkit::etcd::ScriptedEtcd;
 use oxds_types::ResourceType;
 use oxds_types::etcd::{Request, RequestOp, Response, TxnRequest};
@@ -169,7 +169,7 @@ impl Keys {
                 };
             }
         }
-        let mut digest = oxds_core::etcd::Digest::default();
+        let mut digest = oxds_etcd::Digest::default();
         for (entry, stored) in &served {
             digest.add(entry, &stored.digest_version());
         }

@@ -1,8 +1,8 @@
 //! `oxds status --etcd` and `oxds wait --all --etcd`: what replicas report in a scripted etcd (G-37).
 
-use oxds_core::etcd::rollback::{Decision, DecisionPart};
-use oxds_core::etcd::{Place, ReplicaStatus, ServedPublish};
 use oxds_core::resource::Cluster;
+use oxds_etcd::rollback::{Decision, DecisionPart};
+use oxds_etcd::{Place, ReplicaStatus, ServedPublish};
 use oxds_types::ResourceType;
 
 use super::{Store, prefix};

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use oxds_core::etcd::follower::{Follower, FollowerEvent};
-use oxds_core::etcd::rollback::{Decision, Published as _};
-use oxds_core::etcd::shedding::{OwnStreams, Shedding};
-use oxds_core::etcd::{PublishId, Segment};
 use oxds_core::group::GroupUpdate;
 use oxds_core::rollout::RolloutPublish;
 use oxds_core::snapshot::ChangeSet;
+use oxds_etcd::follower::{Follower, FollowerEvent};
+use oxds_etcd::rollback::{Decision, Published as _};
+use oxds_etcd::shedding::{OwnStreams, Shedding};
+use oxds_etcd::{PublishId, Segment};
 use prost::Message as _;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;

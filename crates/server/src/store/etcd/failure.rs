@@ -1,6 +1,6 @@
 //! Errors of the client as failures of the follower.
 
-use oxds_core::etcd::follower::{Failure, FailureKind};
+use oxds_etcd::follower::{Failure, FailureKind};
 
 use super::client::{EtcdError, Reason};
 

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use oxds_core::etcd::follower::{ConnectionId, FollowerTransmit, RequestId, StreamId};
+use oxds_etcd::follower::{ConnectionId, FollowerTransmit, RequestId, StreamId};
 use oxds_types::etcd::{
     RangeRequest, RangeResponse, TxnRequest, WatchCreateRequest, WatchProgressRequest,
     WatchRequestUnion, WatchResponse,

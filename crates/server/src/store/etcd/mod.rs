@@ -39,5 +39,5 @@ pub mod writer;
 
 pub use etcd_store::{EtcdStore, Unusable};
 pub use options::EtcdStoreOptions;
-pub use oxds_core::etcd::follower::FollowerTiming;
-pub use oxds_core::etcd::{KeyError, Prefix, Segment};
+pub use oxds_etcd::follower::FollowerTiming;
+pub use oxds_etcd::{KeyError, Prefix, Segment};

@@ -4,8 +4,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_core::etcd::follower::{FollowerConfig, FollowerTiming};
-use oxds_core::etcd::{Prefix, Segment};
+use oxds_etcd::follower::{FollowerConfig, FollowerTiming};
+use oxds_etcd::{Prefix, Segment};
 
 use super::client::{ClientOptions, Endpoints};
 use crate::state::{LastGood, StateOptions};

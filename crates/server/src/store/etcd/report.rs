@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant as StdInstant, SystemTime};
 
-use oxds_core::etcd::follower::{
+use oxds_core::time::Instant;
+use oxds_etcd::follower::{
     Failure, FailureKind, Follower, FollowerUpdate, LaneStatus, Notice, ReadReason,
 };
-use oxds_core::etcd::{ReplicaStatus, Segment, Space};
-use oxds_core::time::Instant;
+use oxds_etcd::{ReplicaStatus, Segment, Space};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 

@@ -1,9 +1,9 @@
-//! The rollbacks of all replicas: the driver of [`oxds_core::etcd::rollback`].
+//! The rollbacks of all replicas: the driver of [`oxds_etcd::rollback`].
 
-use oxds_core::etcd::follower::Follower;
-use oxds_core::etcd::rollback::{FleetRollback, Obstacle, Write};
-use oxds_core::etcd::{Prefix, Segment};
 use oxds_core::time::Instant;
+use oxds_etcd::follower::Follower;
+use oxds_etcd::rollback::{FleetRollback, Obstacle, Write};
+use oxds_etcd::{Prefix, Segment};
 use tokio::sync::watch;
 use tracing::warn;
 

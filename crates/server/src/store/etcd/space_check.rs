@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use oxds_core::etcd::{Space, SpaceLevel};
+use oxds_etcd::{Space, SpaceLevel};
 use tokio::sync::watch;
 use tokio::time::sleep;
 

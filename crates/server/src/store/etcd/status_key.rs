@@ -15,9 +15,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use oxds_core::etcd::settled::SettledLanes;
-use oxds_core::etcd::{Head, Key, Prefix, ReplicaStatus, Segment, ServedPublish, StatusPace};
 use oxds_core::rollout::Unanswered;
+use oxds_etcd::settled::SettledLanes;
+use oxds_etcd::{Head, Key, Prefix, ReplicaStatus, Segment, ServedPublish, StatusPace};
 use oxds_types::etcd::{LeaseGrantRequest, LeaseRevokeRequest, PutRequest};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use oxds_core::etcd::{Entry, Key, Place, Segment};
 use oxds_core::snapshot::Resource;
+use oxds_etcd::{Entry, Key, Place, Segment};
 use oxds_types::codec::{self, Options};
 use oxds_types::error::Reason;
 use tokio::sync::Notify;

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use oxds_core::etcd::follower::{
-    FindingKind, FollowerFinding, FollowerUpdate, SavedState, encode_heads,
-};
-use oxds_core::etcd::{Entry, FormatError, Head, Key, Place, Segment};
 use oxds_core::group::GroupUpdate;
 use oxds_core::rollout::RolloutPublish;
 use oxds_core::snapshot::{ChangeSet, Resource};
+use oxds_etcd::follower::{FindingKind, FollowerFinding, FollowerUpdate, SavedState, encode_heads};
+use oxds_etcd::{Entry, FormatError, Head, Key, Place, Segment};
 use oxds_types::ResourceType;
 
 use crate::state::LastGood;

@@ -4,7 +4,7 @@ use http::StatusCode;
 use std::future::ready;
 use std::time::Duration;
 
-use oxds_core::etcd::publisher::{PublishOutcome, Wanted};
+use oxds_etcd::publisher::{PublishOutcome, Wanted};
 use oxds_server::Store as _;
 use oxds_server::store::etcd::writer::{self, Session};
 use oxds_server::store::etcd::{EtcdStore, Segment};

@@ -1,7 +1,7 @@
 //! Etcds that lost publishes: restored, rewound, replaced (G-27 … G-29).
 
 use http::StatusCode;
-use oxds_core::etcd::publisher::PublishError;
+use oxds_etcd::publisher::PublishError;
 use oxds_testkit::etcd::{Backup, ScriptedEtcd};
 use serde_json::Value;
 use tempfile::TempDir;

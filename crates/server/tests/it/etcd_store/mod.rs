@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use http::StatusCode;
-use oxds_core::etcd::ReplicaStatus;
+use oxds_etcd::ReplicaStatus;
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::{EtcdStore, EtcdStoreOptions, Prefix, Segment, Unusable};
 use oxds_server::{Builder, OnNack, ResourceType, Server, State};

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use oxds_core::etcd::publisher::{
+use oxds_core::time::Instant;
+use oxds_etcd::publisher::{
     FailureKind, PublishAnswer, PublishError, PublishEvent, PublishOptions, PublishOutcome,
     PublishRequest, Publisher, RequestFailure, Wanted,
 };
-use oxds_core::etcd::{Entry, Place, PublishId, Segment, Stored};
-use oxds_core::time::Instant;
+use oxds_etcd::{Entry, Place, PublishId, Segment, Stored};
 use oxds_server::Resource;
 use oxds_server::store::etcd::client::{EtcdClient, EtcdError};
 use oxds_testkit::etcd::ScriptedEtcd;

@@ -73,7 +73,7 @@ async fn g38_replicas_roll_back_together() {
         clients.push(client);
     }
     for replica in &replicas {
-        let settled = |status: &oxds_core::etcd::ReplicaStatus| status.is_settled();
+        let settled = |status: &oxds_etcd::ReplicaStatus| status.is_settled();
         replica.reports(&etcd, "settled", settled).await;
     }
     let good = replicas[0].clusters()["a"].clone();

@@ -1,6 +1,6 @@
 //! The status key of a replica: what other replicas and commands read (G-26, G-27, G-37).
 
-use oxds_core::etcd::ReplicaStatus;
+use oxds_etcd::ReplicaStatus;
 use serde_json::Value;
 
 use super::publishing::Writer;

@@ -3,7 +3,7 @@
 use std::future::{Future, ready};
 use std::time::Duration;
 
-use oxds_core::etcd::publisher::{PublishError, PublishOutcome, Wanted};
+use oxds_etcd::publisher::{PublishError, PublishOutcome, Wanted};
 use oxds_server::store::etcd::writer::{self, Session};
 use oxds_testkit::etcd::ScriptedEtcd;
 use tokio::sync::Notify;

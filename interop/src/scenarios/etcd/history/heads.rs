@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::etcd::{Head, Key, Prefix, Segment};
+use oxds_etcd::{Head, Key, Prefix, Segment};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::Session;
 use oxds_types::etcd::{KeyValue, RangeRequest};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use oxds_core::etcd::{Head, ServedPublish};
+use oxds_etcd::{Head, ServedPublish};
 use serde_json::Value;
 use tokio::time::Instant;
 

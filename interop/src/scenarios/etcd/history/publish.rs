@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
-use oxds_core::etcd::publisher::{
+use oxds_etcd::publisher::{
     DEFAULT_REQUEST_LIMIT, PublishError, PublishOptions, PublishOutcome, Wanted,
 };
-use oxds_core::etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
+use oxds_etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
 use oxds_server::{Resource, ResourceType};

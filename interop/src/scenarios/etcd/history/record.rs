@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use oxds_core::etcd::{Head, PublishId};
+use oxds_etcd::{Head, PublishId};
 
 use super::content::{Change, LANES, parse, part, stamp};
 use crate::Fallible;

@@ -1,6 +1,6 @@
 //! The check finds a history that is not clean.
 
-use oxds_core::etcd::{Digest, Head, PublishId};
+use oxds_etcd::{Digest, Head, PublishId};
 
 use super::content::{Change, LANES, single};
 use super::record::Record;

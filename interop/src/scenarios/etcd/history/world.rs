@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
-use oxds_core::etcd::ReplicaStatus;
+use oxds_etcd::ReplicaStatus;
 
 use super::super::SOON;
 use super::super::shared::{read, status_key};

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use oxds_core::etcd::publisher::MergedState;
-use oxds_core::etcd::{Entry, Segment, Stored};
+use oxds_etcd::publisher::MergedState;
+use oxds_etcd::{Entry, Segment, Stored};
 use oxds_types::Position;
 
 use super::entries::FolderEntries;
@@ -153,8 +153,8 @@ impl ShownPlace {
 
 #[cfg(test)]
 mod tests {
-    use oxds_core::etcd::publisher::Summary;
     use oxds_core::snapshot::Resource;
+    use oxds_etcd::publisher::Summary;
     use oxds_types::ResourceType;
 
     use super::*;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use oxds_core::etcd::{Entry, KeyError, Origin, Place, Segment, Stored};
 use oxds_core::group::Definition;
 use oxds_core::snapshot::Resource;
+use oxds_etcd::{Entry, KeyError, Origin, Place, Segment, Stored};
 use rayon::prelude::*;
 
 use crate::store::dir::Report;

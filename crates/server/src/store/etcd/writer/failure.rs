@@ -1,6 +1,6 @@
 //! Errors of the client as failures of a publish.
 
-use oxds_core::etcd::publisher::{FailureKind, RequestFailure};
+use oxds_etcd::publisher::{FailureKind, RequestFailure};
 
 use super::super::client::{Blame, EtcdError, Reason};
 

@@ -1,7 +1,7 @@
 //! Reads of the status of all replicas, as `oxds status --etcd` and `oxds wait --etcd` do.
 
-use oxds_core::etcd::Prefix;
-use oxds_core::etcd::fleet::{Fleet, LaneScan};
+use oxds_etcd::Prefix;
+use oxds_etcd::fleet::{Fleet, LaneScan};
 
 use super::super::client::EtcdError;
 use super::session::Session;

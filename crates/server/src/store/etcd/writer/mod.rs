@@ -6,7 +6,7 @@
 //!                        └──check──▶ findings
 //! ```
 //!
-//! The machine [`Publisher`](oxds_core::etcd::publisher::Publisher) decides which keys are written, and in which order.
+//! The machine [`Publisher`](oxds_etcd::publisher::Publisher) decides which keys are written, and in which order.
 
 mod check;
 mod entries;

@@ -5,11 +5,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::pin::pin;
 
 use futures_util::FutureExt as _;
-use oxds_core::etcd::PublishId;
-use oxds_core::etcd::publisher::{
+use oxds_core::time::Instant;
+use oxds_etcd::PublishId;
+use oxds_etcd::publisher::{
     MergedState, PublishError, PublishEvent, PublishOptions, PublishOutcome, Publisher, Wanted,
 };
-use oxds_core::time::Instant;
 use tokio::time::{Instant as TokioInstant, sleep_until};
 
 use super::super::client::Blame;
@@ -32,7 +32,7 @@ pub enum PublishNotice {
         publish: PublishId,
     },
     /// A member failed for the first time. The request is sent again, to the next member if there are several, until the machine gives up
-    /// ([`PublishOptions::give_up_after`](oxds_core::etcd::publisher::PublishOptions)).
+    /// ([`PublishOptions::give_up_after`](oxds_etcd::publisher::PublishOptions)).
     MemberFailed {
         /// The member, and why it failed.
         cause: String,

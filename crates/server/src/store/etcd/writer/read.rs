@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use oxds_core::etcd::published::{PublishedLane, PublishedRead, ReadError};
-use oxds_core::etcd::{Prefix, Segment};
+use oxds_etcd::published::{PublishedLane, PublishedRead, ReadError};
+use oxds_etcd::{Prefix, Segment};
 
 use super::super::client::{Blame, EtcdError, Reason};
 use super::session::Session;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use oxds_core::etcd::Space;
-use oxds_core::etcd::publisher::{PublishAnswer, PublishRequest};
+use oxds_etcd::Space;
+use oxds_etcd::publisher::{PublishAnswer, PublishRequest};
 use oxds_types::etcd::{RangeRequest, RangeResponse};
 
 use super::super::client::{
