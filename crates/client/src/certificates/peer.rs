@@ -136,7 +136,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, CustomExtension, DnType, KeyPair, SanType};
+    use rcgen::{CertificateParams, CustomExtension, DnType, DnValue, KeyPair, SanType};
 
     use super::*;
 
@@ -164,6 +164,35 @@ mod tests {
         let anonymous = Peer::new(None, None);
         assert_eq!(anonymous, Peer::default());
         assert!(!anonymous.is_authenticated);
+    }
+
+    #[test]
+    fn a41_subject_has_keywords_or_identifiers_with_der() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        let name = &mut params.distinguished_name;
+        let email = DnType::CustomDnType(vec![1, 2, 840, 113_549, 1, 9, 1]);
+        name.push(
+            email,
+            DnValue::Ia5String("shop@example".try_into().unwrap()),
+        );
+        name.push(
+            DnType::CountryName,
+            DnValue::PrintableString("CH".try_into().unwrap()),
+        );
+        name.push(DnType::CustomDnType(vec![1, 2, 3, 4]), "ab");
+        name.push(
+            DnType::CommonName,
+            DnValue::BmpString("shop".try_into().unwrap()),
+        );
+        params.subject_alt_names.clear();
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let peer = Peer::new(Some(certificate.der()), None);
+        // 0c: UTF8String, 1e: BMPString; then the length and the bytes.
+        assert_eq!(
+            peer.subject.as_deref(),
+            Some("2.5.4.3=#1e0800730068006f0070,1.2.3.4=#0c026162,C=CH,emailAddress=shop@example")
+        );
     }
 
     #[test]
