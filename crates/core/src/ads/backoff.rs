@@ -37,7 +37,7 @@ impl Backoff {
     }
 }
 
-/// Makes a delay up to 20 % shorter or longer, as far as `random`, of all numbers of 64 bits, says.
+/// Makes a delay up to 20 % shorter or longer: 20 % shorter if `random` is 0, 20 % longer if it is `u64::MAX`.
 #[must_use]
 pub fn jittered(delay: Duration, random: u64) -> Duration {
     let spread = (random as f64 / u64::MAX as f64).mul_add(2.0 * JITTER, 1.0 - JITTER);
