@@ -261,12 +261,8 @@ fn default_branch(folder: &Path) -> Result<String, Unusable> {
     let head = head.ok().map(|name| name.trim().to_owned());
     let usual = ["origin/main", "origin/master", "main", "master"];
     head.or_else(|| usual.into_iter().find_map(known))
-        .ok_or_else(|| Unusable::UnknownRevision {
+        .ok_or_else(|| Unusable::NoDefaultBranch {
             repository: folder.display().to_string(),
-            revision: "default branch (origin/HEAD, main, master)".to_owned(),
-            hint: format!(
-                "; choose the base with --against .git#ref=…{}",
-                shallow_hint(folder)
-            ),
+            hint: shallow_hint(folder).to_owned(),
         })
 }

@@ -48,6 +48,17 @@ pub enum Unusable {
         /// Remedy, for example for a shallow clone.
         hint: String,
     },
+    /// The repository has none of the branches that are taken for the default branch.
+    #[error(
+        "{repository}: no default branch: expected origin/HEAD, main or master; \
+         choose the base with --against .git#ref=…{hint}"
+    )]
+    NoDefaultBranch {
+        /// Path of the repository.
+        repository: String,
+        /// Remedy for a shallow clone, or nothing.
+        hint: String,
+    },
     /// The commit does not have the subfolder.
     #[error("{revision} has no folder {path}")]
     NotInCommit {

@@ -200,7 +200,12 @@ fn route_test_reports_failures_and_coverage() {
         &["tests[1]: expected one of cluster, clusters, status and fails"],
     );
     std::fs::write(&tests, "tests: [{ reqest: /x }]").expect("written");
-    run(&[]).expect(2, &["tests.yaml", "reqest"]);
+    run(&[]).expect(
+        2,
+        &["tests.yaml:1:11: unknown field `reqest`, expected one of "],
+    );
+    std::fs::write(&tests, "").expect("written");
+    run(&[]).expect(2, &["tests.yaml:1:1: the file is empty\n"]);
 }
 
 /// A test of an API listener holds for gRPC and for Envoy, unless it names one.

@@ -70,7 +70,7 @@ impl StatusService {
         let server = &self.context.server;
         if !server.security.is_authorizing() && !server.csds.allows(peer.address.ip()) {
             server.metrics.refused("authorization");
-            let text = "CSDS is for clients of this machine, unless the server is set to answer all or has rules";
+            let text = "CSDS is for clients of this machine; `oxds serve` answers others with `--csds all` or a rule of --authorize";
             return Err(Status::permission_denied(text));
         }
         let allowed = self.context.may_inspect(peer);

@@ -47,7 +47,9 @@ enum Readers {
 /// The reason for which a client may not read a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HttpDenied {
-    #[error("this page is for clients of this machine, unless the server has a token or is open")]
+    #[error(
+        "this page is for clients of this machine; `oxds serve` shows it to others with --http-token-file or --http-open"
+    )]
     Remote,
     #[error(
         "this page is for clients that name this machine: expected localhost or an IP address as host"

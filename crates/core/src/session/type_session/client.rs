@@ -478,6 +478,7 @@ impl ClientState {
                 to,
                 completes,
                 step,
+                extra,
                 is_left,
                 ..
             } => {
@@ -489,13 +490,22 @@ impl ClientState {
                 if completes && !(is_left && self.is_wildcard()) {
                     self.accept_whole(to, &step, bad);
                 }
+                // What a NACK asked for again is beside the step.
+                if !self.is_wildcard() {
+                    self.accept_items(extra.iter().filter(good));
+                }
             }
-            SentContent::Names(items) => self.subscription.visit(
-                items.iter().filter(good),
-                |item| item.name(),
-                |named, item| named.set_acked(item.resource()),
-            ),
+            SentContent::Names(items) => self.accept_items(items.iter().filter(good)),
         }
+    }
+
+    /// The client, which subscribes by name, uses these from now on.
+    fn accept_items<'a>(&mut self, items: impl Iterator<Item = &'a Item>) {
+        self.subscription.visit(
+            items.filter(|item| item.is_news()),
+            |item| item.name(),
+            |named, item| named.set_acked(item.resource()),
+        );
     }
 
     /// An accepted response to a wildcard ends the NACKs that it concerns. A NACK outlives responses without news

@@ -261,3 +261,19 @@ fn s49_resource_with_ttl_survives_return_to_wildcard() {
         Op::Watch(true, WHOLE),
     ]);
 }
+
+/// The wildcard ends while the part of a NACKed response that was sent again is in flight: c1, which has a TTL.
+#[test]
+fn s49_resource_sent_again_after_a_nack_is_confirmed_by_name() {
+    play(&[
+        Op::Watch(true, 1),
+        Op::Watch(true, 3),
+        Op::Cluster(1, Some(1)),
+        Op::Pass(7732),
+        Op::Cluster(3, Some(3)),
+        Op::Cluster(1, Some(2)),
+        Op::Watch(true, WHOLE),
+        Op::Pass(43),
+        Op::Unwatch(true, WHOLE),
+    ]);
+}
