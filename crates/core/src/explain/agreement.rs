@@ -1,5 +1,7 @@
 //! Whether rule sets agree.
 
+use std::collections::BTreeSet;
+
 use super::model::{Action, Answer, ClusterStep, Decision, Destination, EndpointStep, RuleSet};
 
 /// Difference of shares that counts as none: they are sums of floating-point numbers.
@@ -123,7 +125,9 @@ fn details(one: &Decision, other: &Decision, name: &str) -> Vec<String> {
             });
         }
     }
-    found.dedup();
+    // Weighted clusters of one route have the same filters.
+    let mut seen = BTreeSet::new();
+    found.retain(|one| seen.insert(one.clone()));
     found
 }
 

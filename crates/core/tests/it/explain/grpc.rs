@@ -75,6 +75,19 @@ fn hidden_headers_are_absent_for_grpc() {
 }
 
 #[test]
+fn differences_of_weighted_clusters_are_said_once() {
+    let routes = "
+      routes { match { prefix: '' } route { weighted_clusters {
+        clusters { name: 'a' weight { value: 1 } } clusters { name: 'b' weight { value: 3 } } } } }";
+    let explanation = Made::all(routes).explain(&rpc("/x"));
+    let differences = &explanation.answers[0].differences;
+    let of_filters = differences
+        .iter()
+        .filter(|one| one.starts_with("HTTP filters by Envoy's rules"));
+    assert_eq!(of_filters.count(), 1, "{differences:?}");
+}
+
+#[test]
 fn fractions_and_weights_become_shares() {
     let routes = "
       routes { match { prefix: '' runtime_fraction { default_value { numerator: 20 } } } route { cluster: 'new' } }

@@ -1,6 +1,5 @@
 //! An explanation as text for people.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use oxds_core::explain::{
@@ -51,11 +50,8 @@ fn answer(answer: &Answer, explanation: &Explanation, all_routes: bool) -> Strin
     for cluster in &answer.decision.clusters {
         add_cluster(&mut out, cluster);
     }
-    let mut printed = BTreeSet::new();
     for difference in &answer.differences {
-        if printed.insert(difference) {
-            line(&mut out, "differs", difference);
-        }
+        line(&mut out, "differs", difference);
     }
     for field in &answer.decision.not_examined {
         line(&mut out, "not examined", field);
