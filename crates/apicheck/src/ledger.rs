@@ -23,8 +23,8 @@
 use std::path::Path;
 
 use jiff::civil::Date;
+use oxds_settings::Located;
 use serde::Deserialize;
-use serde_saphyr::Spanned;
 
 use crate::config::{ConfigError, read_text};
 
@@ -111,16 +111,16 @@ pub struct Owner {
 #[serde(deny_unknown_fields)]
 struct LedgerYaml {
     #[serde(default)]
-    releases: Vec<Spanned<ReleaseEntry>>,
+    releases: Vec<Located<ReleaseEntry>>,
     #[serde(default)]
-    events: Vec<Spanned<EventEntry>>,
+    events: Vec<Located<EventEntry>>,
     experimental_releases: Option<u32>,
     #[serde(default)]
     grace_months: u32,
     #[serde(default)]
-    experimental: Vec<Spanned<Experimental>>,
+    experimental: Vec<Located<Experimental>>,
     #[serde(default)]
-    deprecated: Vec<Spanned<DeprecatedEntry>>,
+    deprecated: Vec<Located<DeprecatedEntry>>,
     #[serde(default)]
     owners: Vec<Owner>,
 }
@@ -166,15 +166,9 @@ impl Ledger {
     /// Fails, with line and column, on unknown keys, malformed dates, duplicate entries, a `since`
     /// that is not a listed release, and a deprecation without `replacement` or `no_replacement`.
     pub fn parse(path: &Path, text: &str) -> Result<Ledger, ConfigError> {
-        let place = |line: u64, column: u64| format!("{}:{line}:{column}", path.display());
-        let file: LedgerYaml = serde_saphyr::from_str(text).map_err(|error| {
-            let at = error.location().map(|at| place(at.line(), at.column()));
-            ConfigError {
-                place: at.unwrap_or_else(|| path.display().to_string()),
-                why: error.without_snippet().to_string(),
-            }
-        })?;
-        let entries = Entries { place: &place };
+        let file: LedgerYaml = oxds_settings::read(text.as_bytes())
+            .map_err(|error| ConfigError::of_settings(path, &error))?;
+        let entries = Entries { path };
         let mut releases = entries.read(file.releases, release)?;
         releases.sort_by_key(|release| release.date);
         let mut events = entries.read(file.events, event)?;
@@ -231,26 +225,22 @@ impl Ledger {
 
 /// Reader of list entries that reports errors with their positions.
 struct Entries<'p> {
-    place: &'p dyn Fn(u64, u64) -> String,
+    path: &'p Path,
 }
 
 impl Entries<'_> {
     fn read<E, T>(
         &self,
-        entries: Vec<Spanned<E>>,
+        entries: Vec<Located<E>>,
         read: impl Fn(E) -> Result<T, String>,
     ) -> Result<Vec<T>, ConfigError>
     where
         T: NamedEntry,
     {
         let mut done: Vec<T> = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let at = (entry.referenced.line(), entry.referenced.column());
-            let wrong = |why| ConfigError {
-                place: (self.place)(at.0, at.1),
-                why,
-            };
-            let one = read(entry.value).map_err(wrong)?;
+        for Located { position, value } in entries {
+            let wrong = |why| ConfigError::at(self.path, position, why);
+            let one = read(value).map_err(wrong)?;
             if done.iter().any(|other| other.name() == one.name()) {
                 return Err(wrong(format!("duplicate entry {}", one.name())));
             }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use oxds_settings::Position;
+
 use crate::ResourceType;
 use crate::clip::clip;
 use crate::depth::TooDeep;
@@ -11,30 +13,6 @@ use crate::lifecycle::{DeprecatedUse, WorkInProgress};
 use crate::text::Escaping;
 use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
-
-/// A position in a text. Lines and columns count from 1; columns count characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Position {
-    /// Line number, from 1.
-    pub line: u32,
-    /// Column in characters, from 1.
-    pub column: u32,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
-
-/// Returns the position after the last character of a text.
-pub(crate) fn end_of(text: &str) -> Position {
-    let last = text.rsplit('\n').next().unwrap_or_default();
-    Position {
-        line: text.matches('\n').count() as u32 + 1,
-        column: last.chars().count() as u32 + 1,
-    }
-}
 
 /// One finding about a file. `Display` is one line that editors and `grep` understand:
 /// `file:line:column: error: field.path: reason`.

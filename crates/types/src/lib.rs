@@ -32,7 +32,6 @@
 //! | [`lifecycle`] | deprecated and unfinished elements of the API, and whether they may be used |
 //! | [`reload`] | values made from files, and made again when the files change |
 //! | [`runtime`] | settings in layers, which operators override while a program runs |
-//! | [`settings`] | small YAML files of settings |
 //! | `pem` | certificates and keys in PEM files |
 //! | [`error`] | findings about files, with positions |
 //! | [`translate`] | translation of messages between the majors of any API |
@@ -48,7 +47,7 @@
 //! | `codec` | [`codec`], [`content`], [`descriptor`], [`error`], [`reference`](mod@reference), [`translate`], [`validate`](mod@validate), [`version`], [`version_map`] |
 //! | `etcd` | `etcd`: messages of etcd's API |
 //! | `pem` | `pem` |
-//! | `server` | `codec`, and [`Glob`], [`RequestSize`], [`settings`] |
+//! | `server` | `codec`, and [`Glob`], [`RequestSize`], files of [`runtime`] |
 //!
 //! ```
 //! use std::path::Path;
@@ -117,8 +116,6 @@ pub mod resource_type;
 pub mod runtime;
 #[cfg(feature = "codec")]
 mod schema;
-#[cfg(feature = "server")]
-pub mod settings;
 pub mod text;
 #[cfg(feature = "codec")]
 pub mod translate;
@@ -133,10 +130,12 @@ mod wire;
 
 pub use decode::Decode;
 #[cfg(feature = "codec")]
-pub use error::{Error, Position};
+pub use error::Error;
 #[cfg(feature = "server")]
 pub use glob::Glob;
 pub use name::ResourceName;
+#[cfg(feature = "codec")]
+pub use oxds_settings::Position;
 #[cfg(feature = "codec")]
 pub use reference::Reference;
 #[cfg(feature = "server")]

@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use oxds_settings::{Position, SettingsError};
+
 /// Error in a configuration file, a ledger or a baseline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {why}")]
@@ -11,6 +13,24 @@ pub struct ConfigError {
     pub place: String,
     /// Description of the error, with the expected value.
     pub why: String,
+}
+
+impl ConfigError {
+    /// Converts an error of a YAML file.
+    pub(crate) fn of_settings(path: &Path, error: &SettingsError) -> Self {
+        Self {
+            place: error.place(path),
+            why: error.to_string(),
+        }
+    }
+
+    /// Returns an error about the value at this position of a file.
+    pub(crate) fn at(path: &Path, position: Position, why: String) -> Self {
+        Self {
+            place: format!("{}:{position}", path.display()),
+            why,
+        }
+    }
 }
 
 /// Reads a file as text. Returns `None` if it does not exist. A pipe or device is an error, because

@@ -28,8 +28,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jiff::civil::Date;
+use oxds_settings::{Located, Position};
 use serde::Deserialize;
-use serde_saphyr::Spanned;
 
 pub use error::ConfigError;
 pub(crate) use error::read_text;
@@ -67,15 +67,15 @@ pub struct Earlier<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConfigYaml {
-    profile: Option<String>,
+    profile: Option<Located<String>>,
     #[serde(default)]
-    languages: Vec<String>,
+    languages: Vec<Located<String>>,
     #[serde(default)]
     roots: Vec<String>,
     #[serde(default)]
     folders: Vec<String>,
     #[serde(default)]
-    allow: Vec<Spanned<ExceptionYaml>>,
+    allow: Vec<Located<ExceptionYaml>>,
 }
 
 /// Serialised form of one exception. Without `old` and `new` it matches any values.
@@ -106,33 +106,24 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
-        let place = |at: Option<(u64, u64)>| match at {
-            Some((line, column)) => format!("{}:{line}:{column}", path.display()),
-            None => path.display().to_string(),
-        };
-        let file = match text.trim() {
-            "" => ConfigYaml::default(),
-            _ => serde_saphyr::from_str(text).map_err(|error| ConfigError {
-                place: place(error.location().map(|at| (at.line(), at.column()))),
-                why: error.without_snippet().to_string(),
-            })?,
-        };
-        let wrong = |why: String| ConfigError {
-            place: place(None),
-            why,
-        };
-        let profile = file.profile.as_deref().map(profile).transpose();
-        let languages = file.languages.iter().map(|language| language.parse());
+        let file: Option<ConfigYaml> = oxds_settings::read(text.as_bytes())
+            .map_err(|error| ConfigError::of_settings(path, &error))?;
+        let file = file.unwrap_or_default();
+        let wrong = |at: Position| move |why| ConfigError::at(path, at, why);
+        let profile = file
+            .profile
+            .map(|name| profile(&name.value).map_err(wrong(name.position)));
+        let languages = file
+            .languages
+            .iter()
+            .map(|name| name.value.parse().map_err(wrong(name.position)));
         let allow = file.allow.into_iter().map(|entry| {
-            let (line, column) = (entry.referenced.line(), entry.referenced.column());
-            exception(entry.value, line as u32, column as u32).map_err(|why| ConfigError {
-                place: place(Some((line, column))),
-                why,
-            })
+            let position = entry.position;
+            exception(entry).map_err(wrong(position))
         });
         Ok(Config {
-            profile: profile.map_err(wrong)?,
-            languages: languages.collect::<Result<_, _>>().map_err(wrong)?,
+            profile: profile.transpose()?,
+            languages: languages.collect::<Result<_, _>>()?,
             policy: Policy {
                 roots: file.roots,
                 folders: file.folders,
@@ -163,8 +154,12 @@ impl Config {
     }
 }
 
-/// Checks an exception, which stands at `line` and `column`.
-fn exception(entry: ExceptionYaml, line: u32, column: u32) -> Result<Exception, String> {
+/// Checks an exception.
+fn exception(entry: Located<ExceptionYaml>) -> Result<Exception, String> {
+    let Located {
+        position,
+        value: entry,
+    } = entry;
     let is_known =
         rules::find(&entry.rule).is_some() || rules::all().any(|rule| rule.is_called(&entry.rule));
     if !is_known {
@@ -193,8 +188,7 @@ fn exception(entry: ExceptionYaml, line: u32, column: u32) -> Result<Exception, 
         reason: entry.reason,
         owner: entry.owner,
         expires: expires.transpose()?,
-        line,
-        column,
+        position,
     })
 }
 

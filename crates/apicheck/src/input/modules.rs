@@ -1,6 +1,8 @@
 //! The files `buf.yaml` and `buf.work.yaml`: they list the modules of a folder, so a tree that uses
 //! buf needs no other configuration. Dependencies in buf's registry are not resolved.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use super::failure::Unusable;
@@ -119,22 +121,13 @@ impl Modules {
 }
 
 fn read<T: for<'a> Deserialize<'a>>(listing: &Listing, path: &str) -> Result<T, Unusable> {
-    let wrong = |file: String, why: String| Unusable::Modules { file, why };
-    let display = listing.display(path).to_string();
     let bytes = listing
         .read(&[path.to_owned()])?
         .into_iter()
         .next()
         .unwrap_or_default();
-    let text =
-        std::str::from_utf8(&bytes).map_err(|_| wrong(display.clone(), "not UTF-8".into()))?;
-    serde_saphyr::from_str(text).map_err(|error| {
-        let place = error
-            .location()
-            .map(|at| format!(":{}:{}", at.line(), at.column()));
-        wrong(
-            display + &place.unwrap_or_default(),
-            error.without_snippet().to_string(),
-        )
+    oxds_settings::read(&bytes).map_err(|error| Unusable::Modules {
+        file: error.place(Path::new(&*listing.display(path))),
+        why: error.to_string(),
     })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use jiff::civil::Date;
+use oxds_settings::Position;
 
 use crate::finding::{Finding, Location, Severity};
 use crate::model::Span;
@@ -62,10 +63,8 @@ pub(crate) struct Exception {
     pub(crate) owner: String,
     /// Last day on which the exception applies.
     pub(crate) expires: Option<Date>,
-    /// Line in the configuration file, counted from 1.
-    pub(crate) line: u32,
-    /// Column in the configuration file, counted from 1.
-    pub(crate) column: u32,
+    /// Position in the configuration file.
+    pub(crate) position: Position,
 }
 
 impl Exceptions {
@@ -134,7 +133,7 @@ impl Exceptions {
     }
 
     fn finding(&self, exception: &Exception, rule: &'static Rule, message: String) -> Finding {
-        let (line, column) = (exception.line, exception.column);
+        let Position { line, column } = exception.position;
         Finding {
             rule,
             severity: Severity::Error,

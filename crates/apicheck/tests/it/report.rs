@@ -372,7 +372,7 @@ fn configuration_errors_have_locations() {
     );
     assert_eq!(
         wrong("profile: strict"),
-        "oxds-api.yaml: unknown profile \"strict\": expected policy or envoy-today"
+        "oxds-api.yaml:1:10: unknown profile \"strict\": expected policy or envoy-today"
     );
 }
 

@@ -72,6 +72,7 @@ fn packages_have_only_allowed_dependencies() {
     forbidden("oxds-core", &IMPURE);
     forbidden("oxds-core", &["oxds-etcd"]);
     forbidden("oxds-etcd", &IMPURE);
+    forbidden("oxds-settings", &["tokio", "oxds-types"]);
     forbidden("oxds-types", &["tokio", "tonic", "hyper", "oxds-core"]);
     forbidden("oxds-apicheck", &["tokio", "tonic", "hyper", "oxds-core"]);
     forbidden("oxds-client", &["oxds-server", "oxds-channel"]);

@@ -18,9 +18,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use oxds_settings::SettingsError;
 use oxds_types::discovery::Node;
 use oxds_types::reload::Contents;
-use oxds_types::settings::{self, SettingsError};
 use oxds_types::{Glob, Position};
 use serde::Deserialize;
 
@@ -81,7 +81,7 @@ impl Authorization {
         let path = paths.first().cloned().unwrap_or_default();
         let text = contents.first().map_or(&[][..], Vec::as_slice);
         let file: RulesFile =
-            settings::read(text).map_err(|SettingsError { position, reason }| {
+            oxds_settings::read(text).map_err(|SettingsError { position, reason }| {
                 let at = position.unwrap_or(Position { line: 1, column: 1 });
                 SecurityError::Rules {
                     path,

@@ -11,11 +11,11 @@ use super::protobuf;
 use super::report::{Locating, Report};
 use super::resource::{Format, LoadedResource, Options, ReadResult};
 use super::walk::{Context, Walk};
-use crate::Error;
 use crate::clip::clip;
 use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets, on_stack_for};
-use crate::error::{self, Reason};
+use crate::error::Reason;
 use crate::schema;
+use crate::{Error, Position};
 
 /// Reads the resources of a file. `file` is used only to name the file in errors.
 ///
@@ -55,7 +55,7 @@ pub fn decode(
         Err(error) => {
             let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             let reason = Reason::Syntax("not UTF-8".to_owned());
-            return Err(vec![report.error(reason, Some(error::end_of(&valid)))]);
+            return Err(vec![report.error(reason, Some(Position::after(&valid)))]);
         }
     };
     let levels = match format {

@@ -15,7 +15,7 @@ use super::resource::{Draft, RESPONSE, ReadResult, WRAPPER, duration};
 use super::walk::Context;
 use crate::depth::{self, MAX_BRACKETS, MAX_DEPTH, brackets};
 use crate::discovery;
-use crate::error::{self, Reason};
+use crate::error::Reason;
 use crate::path::{FieldPath, Step};
 use crate::resource_type::TYPE_URL_PREFIX;
 use crate::schema::{self, Message};
@@ -340,5 +340,5 @@ pub(super) fn position(
     text: &str,
 ) -> Option<Position> {
     let offset = error.labels()?.next()?.offset();
-    text.get(..offset).map(error::end_of)
+    text.get(..offset).map(Position::after)
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::disk::{Disk, DiskError, Values};
 use super::layer::{Layer, Source};
 use super::static_cluster::{self, Addresses};
-use crate::{descriptor, file, settings};
+use crate::{descriptor, file};
 
 /// Bytes of the file.
 const MAX_FILE: usize = 64 << 20;
@@ -123,7 +123,7 @@ impl Layered {
     /// The file cannot be read, has no layers, or a layer is invalid. An unknown sort of layer is reported with the known ones.
     pub fn read(path: &Path) -> Result<Self, DiskError> {
         let bytes = file::read(path, MAX_FILE).map_err(|error| DiskError::new(path, error))?;
-        let file: File = settings::read(&bytes).map_err(|error| DiskError {
+        let file: File = oxds_settings::read(&bytes).map_err(|error| DiskError {
             path: path.to_owned(),
             position: error.position,
             reason: error.reason,

@@ -17,8 +17,8 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::layer::{Layer, LayerError, MAX_BYTES, MAX_DEPTH, MAX_KEYS, MAX_VALUE, Source, join};
 use super::value::Value;
+use crate::Position;
 use crate::file::{self, Stamp};
-use crate::{Position, settings};
 
 /// Reads of a folder that changes meanwhile, until it is an error.
 const TRIES: usize = 10;
@@ -239,7 +239,7 @@ fn without_comments(text: &str) -> String {
 
 fn read_file(layer: Layer, path: &Path) -> Result<Layer, DiskError> {
     let bytes = file::read(path, MAX_BYTES).map_err(|error| DiskError::new(path, error))?;
-    let values: Values = settings::read(&bytes).map_err(|error| DiskError {
+    let values: Values = oxds_settings::read(&bytes).map_err(|error| DiskError {
         path: path.to_owned(),
         position: error.position,
         reason: error.reason,

@@ -366,11 +366,11 @@ mod disk {
         for (text, error) in [
             (
                 "a: 1\nb: [1]\n",
-                ":2:1: invalid type: sequence, expected a boolean, a number, a string or a fraction",
+                ":2:4: invalid type: sequence, expected a boolean, a number, a string or a fraction",
             ),
             (
                 "a: ~\n",
-                ":1:1: invalid type: unit value, expected a boolean, a number, a string or a fraction",
+                ":1:4: invalid type: unit value, expected a boolean, a number, a string or a fraction",
             ),
             ("a: 1\na: 2\n", ":2:1: duplicate key `a`"),
             (
@@ -429,21 +429,31 @@ mod disk {
         assert!(missing.contains("none: No such file"), "{missing}");
     }
 
-    /// Given a file with a million keys, then it is an error with its limit.
+    /// Given a file with too many keys, or a million, then it is an error with the limit of a layer, or of a file.
     #[test]
     fn v47_million_keys_are_an_error() {
         use std::fmt::Write as _;
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("runtime.yaml");
-        let mut text = String::new();
-        for number in 0..1_000_000 {
-            let _ = writeln!(text, "k{number}: 1");
+        for (keys, limit) in [
+            (
+                MAX_KEYS + 1,
+                format!("more than {MAX_KEYS} keys: expected fewer"),
+            ),
+            (
+                1_000_000,
+                "more than 250000 values: expected fewer".to_owned(),
+            ),
+        ] {
+            let mut text = String::new();
+            for number in 0..keys {
+                let _ = writeln!(text, "k{number}: 1");
+            }
+            write(&file, text);
+            let error = Disk::new(&file).read("disk").unwrap_err().to_string();
+            assert!(error.starts_with(&*file.to_string_lossy()), "{error}");
+            assert!(error.ends_with(&limit), "{error}");
         }
-        write(&file, text);
-        let error = Disk::new(&file).read("disk").unwrap_err().to_string();
-        assert!(error.starts_with(&*file.to_string_lossy()), "{error}");
-        let limit = format!("more than {MAX_KEYS} keys: expected fewer");
-        assert!(error.ends_with(&limit), "{error}");
     }
 
     /// Given two folders behind a link that is turned over without end, when the layer is read, then its values are all old

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use oxds_core::explain::{Answer, Explainer, RouteOutcome, RoutePlace};
-use oxds_types::settings;
 
 use super::asked::{Rules, check_listener, explainer, listener, request};
 use super::resources::{Origin, Resources};
@@ -53,10 +52,8 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let file = args.file.display();
     let text = std::fs::read(&args.file)
         .map_err(|error| Failure::usage(format_args!("{file}: {error}")))?;
-    let suite: Suite = settings::read(&text).map_err(|error| match error.position {
-        Some(position) => Failure::usage(format_args!("{file}:{position}: {error}")),
-        None => Failure::usage(format_args!("{file}: {error}")),
-    })?;
+    let suite: Suite = oxds_settings::read(&text)
+        .map_err(|error| Failure::usage(format_args!("{}: {error}", error.place(&args.file))))?;
     let mut listeners = Vec::new();
     for (index, case) in suite.tests.iter().enumerate() {
         let at =

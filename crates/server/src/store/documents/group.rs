@@ -14,8 +14,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use oxds_core::group::NodeMatcher;
+use oxds_settings::{Scalar, SettingsError};
 use oxds_types::Glob;
-use oxds_types::settings::{self, Scalar, SettingsError};
 use serde::Deserialize;
 
 use crate::store::finding::Finding;
@@ -86,7 +86,7 @@ struct LocalityConditions {
 /// Parses the definition of a group.
 pub(super) fn parse(id: &Path, text: &[u8]) -> Result<NodeMatcher, Vec<Finding>> {
     let file: DefinitionFile =
-        settings::read(text).map_err(|SettingsError { position, reason }| {
+        oxds_settings::read(text).map_err(|SettingsError { position, reason }| {
             vec![Finding {
                 position,
                 ..Finding::for_file(id, "group", &reason)
