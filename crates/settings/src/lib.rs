@@ -54,6 +54,8 @@ pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, SettingsError> {
             reason: "not UTF-8".to_owned(),
         }
     })?;
+    // The parser skips a byte order mark, and then counts bytes from behind it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let node = node::parse(text)?;
     if node.value == Value::Null {
         let nothing: UnitDeserializer<SettingsError> = ().into_deserializer();

@@ -39,6 +39,11 @@ fn errors_have_a_position_and_no_parser_terms() {
         ("names: 3", "1:8", "expected a list (`- item`)"),
         ("names: [[a]]", "1:9", "expected a string"),
         ("names: [~]", "1:9", "expected a string"),
+        (
+            "names: [.nan]",
+            "1:9",
+            "value `.nan` is not a finite number",
+        ),
         ("- names", "1:1", "expected a mapping (`key: value`)"),
         ("names: []\nnames: []", "2:1", "duplicate key `names`"),
         ("yes: true", "1:1", "missing field `names`"),
@@ -153,9 +158,49 @@ fn texts_are_as_written() {
         (file.count, file.share, file.color, file.yes),
         (Some(7), 2.0, Some(Color::Red), true)
     );
+    // A byte order mark, and line ends of Windows.
+    let marked: File = read("\u{feff}names:\r\n- 1.10\r\n- 2.0".as_bytes()).unwrap();
+    assert_eq!(marked.names, ["1.10", "2.0"]);
     let block: File =
         read("# é\nnames:\n- 1.20 # a comment\n- 3.0\n- é\n- 4.0".as_bytes()).unwrap();
     assert_eq!(block.names, ["1.20", "3.0", "é", "4.0"]);
+}
+
+/// Given scalars of each form, when texts are expected, then they are those that the parser returns for a text.
+#[test]
+fn texts_are_those_of_the_parser() {
+    let scalars = [
+        "1_000",
+        ".5",
+        "-0",
+        "0o17",
+        "08",
+        "True",
+        "NO",
+        "on",
+        "~x",
+        "12:30:00",
+        "'it''s'",
+        "\"\\u00e9 \\\"\"",
+        "!!str 1.20",
+        "!!str 'x'",
+        "&a 1.30",
+        "1.40 # why",
+        "a b\n  c",
+        "|\n  1.50\n  x\n",
+        ">-\n  1.60\n",
+        "'1.70'",
+        "99999999999999999999999",
+    ];
+    for scalar in scalars {
+        let text = format!("- {scalar}\n- 2.0\n");
+        let expected: Vec<String> = serde_saphyr::from_str(&text).expect(scalar);
+        assert_eq!(
+            read::<Vec<String>>(text.as_bytes()).unwrap(),
+            expected,
+            "{scalar}"
+        );
+    }
 }
 
 /// Given an anchor and aliases of it, when they are read, then each has the value of the anchor and the position of the alias.
