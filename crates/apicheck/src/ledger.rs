@@ -107,7 +107,7 @@ pub struct Owner {
     pub team: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LedgerYaml {
     #[serde(default)]
@@ -166,8 +166,9 @@ impl Ledger {
     /// Fails, with line and column, on unknown keys, malformed dates, duplicate entries, a `since`
     /// that is not a listed release, and a deprecation without `replacement` or `no_replacement`.
     pub fn parse(path: &Path, text: &str) -> Result<Ledger, ConfigError> {
-        let file: LedgerYaml = oxds_settings::read(text.as_bytes())
+        let file: Option<LedgerYaml> = oxds_settings::read(text.as_bytes())
             .map_err(|error| ConfigError::of_settings(path, &error))?;
+        let file = file.unwrap_or_default();
         let entries = Entries { path };
         let mut releases = entries.read(file.releases, release)?;
         releases.sort_by_key(|release| release.date);

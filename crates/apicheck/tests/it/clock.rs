@@ -294,6 +294,13 @@ fn ledger_errors_have_line_and_column() {
 }
 
 #[test]
+fn a_ledger_without_entries_is_valid() {
+    let text = "# releases:\n# - {version: 1.1.0, date: 2021-01-10}\n";
+    let empty = Ledger::parse(Path::new("oxds-ledger.yaml"), text).unwrap();
+    assert_eq!((empty.releases.len(), empty.experimental_releases), (0, 4));
+}
+
+#[test]
 fn v18_new_stable_major_requires_an_event() {
     let text = |package: &str| {
         format!("syntax = \"proto3\";\npackage {package};\nmessage Order {{ string id = 1; }}")

@@ -371,6 +371,15 @@ fn configuration_errors_have_locations() {
         "{unknown}"
     );
     assert_eq!(
+        wrong("languages: [go, cobol]"),
+        "oxds-api.yaml:1:17: unknown language \"cobol\": expected cpp, go, java or py"
+    );
+    assert_eq!(
+        wrong("allow: all"),
+        "oxds-api.yaml:1:8: expected a list (`- item`)"
+    );
+    assert!(Config::parse(Path::new("oxds-api.yaml"), "# allow:\n").is_ok());
+    assert_eq!(
         wrong("profile: strict"),
         "oxds-api.yaml:1:10: unknown profile \"strict\": expected policy or envoy-today"
     );
