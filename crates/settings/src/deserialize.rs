@@ -21,7 +21,7 @@ impl Node {
     }
 
     /// Adds the position of this node to an error that has none.
-    fn place<T>(&self, result: Result<T, SettingsError>) -> Result<T, SettingsError> {
+    fn locate<T>(&self, result: Result<T, SettingsError>) -> Result<T, SettingsError> {
         result.map_err(|error| error.at(self.position))
     }
 
@@ -47,7 +47,7 @@ macro_rules! numbers {
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SettingsError> {
             match &self.value {
                 Value::Plain { value: Plain::Bool(_), .. } => Err(self.expected("a number")),
-                Value::Plain { value, .. } => self.place(value.visit(visitor)),
+                Value::Plain { value, .. } => self.locate(value.visit(visitor)),
                 _ => Err(self.expected("a number")),
             }
         }
@@ -58,7 +58,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     type Error = SettingsError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SettingsError> {
-        self.place(match &self.value {
+        self.locate(match &self.value {
             Value::Null => visitor.visit_unit(),
             Value::Plain { value, .. } => value.visit(visitor),
             Value::Text(text) => visitor.visit_borrowed_str(text),
@@ -85,7 +85,7 @@ impl<'de> Deserializer<'de> for &'de Node {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SettingsError> {
         match self.text() {
-            Some(text) => self.place(visitor.visit_borrowed_str(text)),
+            Some(text) => self.locate(visitor.visit_borrowed_str(text)),
             None => Err(self.expected("a string")),
         }
     }
@@ -106,14 +106,14 @@ impl<'de> Deserializer<'de> for &'de Node {
         _name: &'static str,
         visitor: V,
     ) -> Result<V::Value, SettingsError> {
-        self.place(visitor.visit_newtype_struct(self))
+        self.locate(visitor.visit_newtype_struct(self))
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SettingsError> {
         match self.value {
             Value::List(_) => self.deserialize_any(visitor),
             // A key whose items are all commented out.
-            Value::Null => self.place(visitor.visit_seq(Items(&[]))),
+            Value::Null => self.locate(visitor.visit_seq(Items(&[]))),
             _ => Err(self.expected("a list (`- item`)")),
         }
     }
@@ -145,7 +145,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, SettingsError> {
         match self.value {
             Value::Map(_) => self.deserialize_any(visitor),
-            Value::Null => self.place(visitor.visit_map(Entries::new(&[]))),
+            Value::Null => self.locate(visitor.visit_map(Entries::new(&[]))),
             _ => Err(self.expected("a mapping (`key: value`)")),
         }
     }
@@ -168,7 +168,7 @@ impl<'de> Deserializer<'de> for &'de Node {
     ) -> Result<V::Value, SettingsError> {
         let text = self.text().ok_or_else(|| self.expected("a string"))?;
         let name: StrDeserializer<'_, SettingsError> = text.into_deserializer();
-        self.place(visitor.visit_enum(name))
+        self.locate(visitor.visit_enum(name))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(

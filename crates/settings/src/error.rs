@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::de::{Expected, Unexpected};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
@@ -52,6 +53,20 @@ impl serde::de::Error for SettingsError {
         }
     }
 
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let expected = words(expected);
+        Self::custom(match found {
+            Unexpected::Unit => format!("null: expected {expected}"),
+            Unexpected::Seq => format!("a list: expected {expected}"),
+            Unexpected::Map => format!("a mapping: expected {expected}"),
+            _ => format!("{found}: expected {expected}"),
+        })
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("{found}: expected {}", words(expected)))
+    }
+
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         Self::custom(match expected {
             [] => format!("unknown field `{field}`, expected no fields"),
@@ -67,6 +82,18 @@ impl serde::de::Error for SettingsError {
             "`{variant}`: expected one of {}",
             expected.join(", ")
         ))
+    }
+}
+
+/// Returns the expectation without the names of Rust's types.
+fn words(expected: &dyn Expected) -> String {
+    let expected = expected.to_string();
+    match expected.as_str() {
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "usize" => "a whole number from 0".to_owned(),
+        _ => expected,
     }
 }
 

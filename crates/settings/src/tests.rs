@@ -62,7 +62,12 @@ fn errors_have_a_position_and_no_parser_terms() {
         (
             "names: []\ncount: 256",
             "2:8",
-            "invalid value: integer `256`, expected u8",
+            "integer `256`: expected a whole number from 0 to 255",
+        ),
+        (
+            "names: []\ncount: 1.5",
+            "2:8",
+            "floating point `1.5`: expected a whole number from 0 to 255",
         ),
         (
             "names: []\ncolor: blue",
@@ -87,7 +92,7 @@ fn errors_have_a_position_and_no_parser_terms() {
         (
             "names: []\nvalues: {a: {b: c}}",
             "2:13",
-            "invalid type: map, expected a string, a number or a boolean",
+            "a mapping: expected a string, a number or a boolean",
         ),
     ] {
         let error = read::<File>(text.as_bytes()).expect_err(text);

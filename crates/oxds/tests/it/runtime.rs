@@ -350,7 +350,7 @@ fn v47_wrong_runtime_options_are_usage_errors() {
         (
             "--runtime-path",
             path("list.yaml"),
-            "list.yaml:2:4: invalid type: sequence",
+            "list.yaml:2:4: a list: expected a boolean",
         ),
         (
             "--runtime-config",

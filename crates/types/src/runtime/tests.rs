@@ -366,11 +366,11 @@ mod disk {
         for (text, error) in [
             (
                 "a: 1\nb: [1]\n",
-                ":2:4: invalid type: sequence, expected a boolean, a number, a string or a fraction",
+                ":2:4: a list: expected a boolean, a number, a string or a fraction",
             ),
             (
                 "a: ~\n",
-                ":1:4: invalid type: unit value, expected a boolean, a number, a string or a fraction",
+                ":1:4: null: expected a boolean, a number, a string or a fraction",
             ),
             ("a: 1\na: 2\n", ":2:1: duplicate key `a`"),
             (
