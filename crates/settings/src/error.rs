@@ -15,7 +15,7 @@ use crate::position::Position;
 pub struct SettingsError {
     /// Position in the file, if known.
     pub position: Option<Position>,
-    /// Reason, in the words of the YAML and serde data model.
+    /// Reason, in the words of YAML.
     pub reason: String,
 }
 

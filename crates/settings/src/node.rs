@@ -39,6 +39,17 @@ pub(crate) enum Plain {
     Float(f64),
 }
 
+impl fmt::Display for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Signed(value) => value.fmt(f),
+            Self::Unsigned(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+        }
+    }
+}
+
 /// A key with its position, and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
@@ -68,7 +79,7 @@ fn node(parsed: Spanned<Parsed>, text: &str) -> Node {
         Parsed::Null => Value::Null,
         Parsed::Plain(value) => Value::Plain {
             value,
-            text: written(parsed.defined, text),
+            text: written(parsed.defined, text).unwrap_or_else(|| value.to_string()),
         },
         Parsed::Text(text) => Value::Text(text),
         Parsed::List(items) => {
@@ -93,16 +104,12 @@ fn position(at: serde_saphyr::Location) -> Position {
     error::position(at).unwrap_or(Position { line: 1, column: 1 })
 }
 
-/// Returns the part of the text at this location.
-fn written(at: serde_saphyr::Location, text: &str) -> String {
+/// Returns the part of the text at this location, if the parser knows its bytes.
+fn written(at: serde_saphyr::Location, text: &str) -> Option<String> {
     let span = at.span();
-    let range = span.byte_offset().zip(span.byte_len());
-    let range = range.and_then(|(start, length)| {
-        let start = usize::try_from(start).ok()?;
-        Some(start..start.checked_add(usize::try_from(length).ok()?)?)
-    });
-    let part = range.and_then(|range| text.get(range));
-    part.unwrap_or_default().trim().to_owned()
+    let start = usize::try_from(span.byte_offset()?).ok()?;
+    let end = start.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
+    Some(text.get(start..end)?.trim().to_owned())
 }
 
 impl<'de> Deserialize<'de> for Parsed {

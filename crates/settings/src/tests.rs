@@ -244,7 +244,7 @@ fn errors_name_the_innermost_value() {
     assert_eq!(error.to_string(), "missing field `name`");
 }
 
-/// Given an empty file, when an optional value is read, then there is none.
+/// Given an empty file, when an optional value is read, then it is `None`.
 #[test]
 fn an_empty_file_is_no_value() {
     for text in ["", "# all is commented out\n", "---\n", "~"] {
