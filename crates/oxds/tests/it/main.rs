@@ -16,7 +16,6 @@ mod demo;
 mod diff;
 mod drain;
 mod hostile_files;
-mod layers;
 mod lifecycle;
 mod limits;
 mod logging;

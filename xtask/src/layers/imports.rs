@@ -6,7 +6,11 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::Visit;
 use syn::{Attribute, Item, UseTree, Visibility};
 
-use super::{Edges, Module};
+/// Path of a module within its crate; empty for the crate's root.
+pub(super) type Module = Vec<String>;
+
+/// For each module the modules that it uses, with the names that it takes from them.
+pub(super) type Edges = BTreeMap<Module, BTreeMap<Module, BTreeSet<String>>>;
 
 /// A path as it is written, by its segments: `crate::a::B`.
 type Path = Vec<String>;
@@ -21,6 +25,8 @@ pub(super) struct Imports {
 struct File {
     uses: Vec<Use>,
     paths: BTreeSet<Path>,
+    /// Paths in functions `builder`: a type and its builder are one unit.
+    builder_paths: BTreeSet<Path>,
     /// Child modules that exist only under `#[cfg(test)]`.
     test_modules: BTreeSet<String>,
 }
@@ -84,7 +90,10 @@ impl Imports {
                     .iter()
                     .filter(|path| path.len() > 1 && path[0] == import.alias);
                 named.extend(through.map(|path| [&import.path, &path[1..]].concat()));
-            } else if !import.is_reexport || file.paths.iter().any(|path| path[0] == import.alias) {
+            } else if is_named(&file.paths, import)
+                || !import.is_reexport && !is_named(&file.builder_paths, import)
+            {
+                // A trait may be used without being named.
                 named.push(import.path.clone());
             }
         }
@@ -157,6 +166,11 @@ impl Imports {
             None => Some(module),
         }
     }
+}
+
+/// Whether one of the paths begins with the name that an import brings in.
+fn is_named(paths: &BTreeSet<Path>, import: &Use) -> bool {
+    paths.iter().any(|path| path[0] == import.alias)
 }
 
 impl File {
@@ -240,6 +254,16 @@ impl<'ast> Visit<'ast> for File {
         }
     }
 
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        if item.sig.ident == "builder" {
+            let mut builder = File::default();
+            syn::visit::visit_impl_item_fn(&mut builder, item);
+            self.builder_paths.extend(builder.paths);
+        } else {
+            syn::visit::visit_impl_item_fn(self, item);
+        }
+    }
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments = path
             .segments
@@ -258,7 +282,7 @@ impl<'ast> Visit<'ast> for File {
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 }
 
-fn attributes(item: &Item) -> &[Attribute] {
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
         Item::Enum(item) => &item.attrs,
@@ -276,7 +300,7 @@ fn attributes(item: &Item) -> &[Attribute] {
 }
 
 /// Whether an attribute is `#[test]` or `#[cfg(test)]`, alone or among other conditions.
-fn is_test(attribute: &Attribute) -> bool {
+pub(crate) fn is_test(attribute: &Attribute) -> bool {
     let tokens = match &attribute.meta {
         syn::Meta::List(list) if list.path.is_ident("cfg") => list.tokens.to_string(),
         meta => return meta.path().is_ident("test"),
