@@ -8,7 +8,7 @@
 pub struct Rule {
     /// Name in findings, configuration and `explain`: `FIELD_RENUMBERED`.
     pub id: &'static str,
-    /// Numbers of the behaviours in `spec/versioning.md` that the rule implements: `["V-27"]`.
+    /// Numbers of the behaviours in `docs/conformance-versioning.md` that the rule implements: `["V-27"]`.
     pub behaviours: &'static [&'static str],
     /// Requirement in one sentence, without a full stop.
     pub purpose: &'static str,

@@ -14,7 +14,7 @@ use crate::scripted::{
 };
 
 /// given a control plane that responds once and closes / when this happens twice / then each next stream begins about a
-/// second later: no hot loop, and a response resets the backoff (DEC-1).
+/// second later: no hot loop, and a response resets the backoff (gRFC A57).
 #[tokio::test]
 async fn c89_response_resets_backoff_to_its_first_step() {
     let (server, client) = start().await;
@@ -170,7 +170,7 @@ async fn c92_keepalive_finds_a_black_hole() {
 }
 
 /// given bytes that are not a response / then the stream ends, which is an error without a cached value, and another is
-/// tried (DEC-5).
+/// tried, as grpc-go does.
 #[tokio::test]
 async fn c85_garbage_ends_the_stream_and_another_is_tried() {
     let frame_of_garbage: &[u8] = &[0, 0, 0, 0, 3, 0xff, 0xff, 0xff];

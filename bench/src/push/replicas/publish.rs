@@ -17,7 +17,7 @@ const MOST_ACK_P99: f64 = 50_000.0;
 /// Slowest publishes that are shown.
 const SHOWN: usize = 3;
 /// Allowed time of a large publish after its commit, in milliseconds: 500 from its first write (GB-2), without the 163 in which etcd
-/// commits it where the specification was measured (`spec/distributed.md`, sections 6 and 7: "judge the difference").
+/// committed it on the machine on which this bound was set. So the bound judges the difference to etcd's own time.
 const MOST_BEYOND_COMMIT: f64 = 500.0 - 163.0;
 /// Key of the head.
 const HEAD: &str = "/oxds/default/l/main/head";
@@ -142,7 +142,7 @@ fn percentile<P>(publishes: &[P], time: fn(&P) -> Duration, part: f64) -> f64 {
     percentile_micros(&times, part)
 }
 
-/// Prints GB-1. The bound is that of the specification: a percentile of the whole time, beyond the same percentile of the commits.
+/// Prints GB-1. The bound is a percentile of the whole time, beyond the same percentile of the commits.
 fn print(table: &mut Table, ours: &[Publish], theirs: &[Publish], clusters: usize) {
     for (name, part, most) in [("p50", 0.5, MOST_P50), ("p99", 0.99, MOST_P99)] {
         if part > 0.9 && ours.len() < 100 {

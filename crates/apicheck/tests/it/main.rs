@@ -1,5 +1,5 @@
 //! Behaviours of `oxds-apicheck` by subject. Test names start with the numbers of
-//! `spec/versioning.md`.
+//! `docs/conformance-versioning.md`.
 
 #![allow(
     clippy::unwrap_used,

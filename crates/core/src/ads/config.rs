@@ -21,7 +21,7 @@ pub struct ClientConfig {
     /// Time after a request without an answer for a resource, after which the resource counts as missing: 15 s
     /// (gRFC A27). Twice that for a server with [`resource_timer_is_transient`](Server::resource_timer_is_transient) (gRFC A88).
     pub resource_timeout: Duration,
-    /// Handling of a response that has a name twice: accepted by default (DEC-4).
+    /// Handling of a response that has a name twice: accepted by default, as gRPC does not check it (C-82).
     pub duplicates: Duplicates,
     /// Syntax of resource names: federated by default (gRFC A47).
     pub name_syntax: NameSyntax,
@@ -48,7 +48,7 @@ pub struct ClientConfig {
 pub struct Server {
     /// Address of the server, for error texts.
     pub uri: Arc<str>,
-    /// Protocol variant of its streams: SotW by default, as in gRPC (DEC-2).
+    /// Protocol variant of its streams: SotW by default, as in gRPC, which has no delta (gRFC A27).
     pub protocol: Protocol,
     /// Transport API version of requests: v3 by default (gRFC A30). The server may answer in either version.
     pub version: ApiVersion,

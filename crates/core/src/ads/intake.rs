@@ -269,7 +269,7 @@ impl Client {
             return;
         }
         let stream = &self.servers.get(server).stream;
-        // A name that this server has not sent yet is not deleted: its timer goes on (C-103, C-164, DEC-7).
+        // A name that this server has not sent yet is not deleted: its timer goes on (C-103, C-164).
         let cached = self.cache.names_from(server, resource_type);
         let absent = cached
             .filter(|name| !validated.mentions(name) && stream.is_subscribed(resource_type, name))

@@ -281,7 +281,7 @@ impl ValidatedResponse {
         unusual_type_url: Option<Arc<str>>,
     ) {
         let first = self.names.insert(Arc::clone(&name));
-        // The protocol forbids duplicates; gRPC does not check, so the check is an option (C-82, DEC-4).
+        // The protocol forbids duplicates; gRPC does not check, so the check is an option (C-82).
         if !first && duplicates == Duplicates::Reject {
             let duplicate = Invalid::new("is in the response twice");
             return self.duplicates.push(duplicate.of(&name));

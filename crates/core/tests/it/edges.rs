@@ -1,4 +1,4 @@
-//! Forbidden dependencies between packages (DESIGN §1), checked with `cargo metadata`.
+//! Forbidden dependencies between packages (`ARCHITECTURE.md`), checked with `cargo metadata`.
 
 use std::{collections::BTreeMap, process::Command};
 
@@ -65,7 +65,10 @@ fn packages_have_only_allowed_dependencies() {
             let found = needs
                 .get(package)
                 .is_some_and(|needs| needs.iter().any(|n| n == other));
-            assert!(!found, "{package} may not depend on {other} (DESIGN §1)");
+            assert!(
+                !found,
+                "{package} may not depend on {other}: ARCHITECTURE.md shows the edges"
+            );
         }
     };
     assert!(needs.contains_key("oxds-core") && needs.contains_key("oxds-types"));

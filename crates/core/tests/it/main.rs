@@ -1,4 +1,5 @@
-//! Scenarios of the machines, named after the items of `spec/server.md` and `spec/client.md` that they show.
+//! Scenarios of the machines, named after the items of `docs/conformance-server.md` and
+//! `docs/conformance-client.md` that they show.
 //!
 //! Everything is decoded from the frames that a driver would write, and nothing sleeps: time is counted.
 

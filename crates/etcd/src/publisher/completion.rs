@@ -22,8 +22,8 @@ use crate::lane_state::SeenHead;
 use crate::pages::{Pages, ReadAt};
 use oxds_core::time::Instant;
 
-/// Pause between the commit of a stage and the first move: replicas read 5,000 entries in 35 ms (`spec/distributed.md`, section 6) if
-/// their watches have not shown them.
+/// Pause between the commit of a stage and the first move: replicas read 5,000 entries in 35 ms (measured with etcd 3.7.3) if their
+/// watches have not shown them.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Publish that is being completed.

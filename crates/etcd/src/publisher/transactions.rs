@@ -1,7 +1,7 @@
 //! Transactions of a publish, within etcd's limits.
 //!
 //! A transaction may have 128 operations. What the outer level has is subtracted for nested ones, so 64 × 64 operations are the
-//! most that two levels hold (measured: `spec/distributed.md`, section 6).
+//! most that two levels hold (measured with etcd 3.4.23 and 3.7.3).
 
 use bytes::Bytes;
 use oxds_types::etcd::{

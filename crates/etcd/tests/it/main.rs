@@ -1,4 +1,4 @@
-//! Scenarios of `spec/distributed.md`: the machines for etcd, against a model of it.
+//! Scenarios of `docs/conformance-distributed.md`: the machines for etcd, against a model of it.
 
 #![allow(
     clippy::unwrap_used,

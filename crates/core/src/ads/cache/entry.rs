@@ -120,7 +120,8 @@ impl Entry {
         self.resource.is_none() && self.failure().is_none()
     }
 
-    /// Returns whether this server ever sent the cached resource. Only its responses can delete it by absence (DEC-7).
+    /// Returns whether this server ever sent the cached resource. Only its responses can delete it by absence:
+    /// a fallback server may never have known it (C-164).
     pub(super) fn was_sent_by(&self, server: ServerId) -> bool {
         let before = || {
             let extra = self.extra.as_ref();

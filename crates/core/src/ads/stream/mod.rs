@@ -194,7 +194,7 @@ impl AdsStream {
             return false;
         }
         if let Some(state) = self.resource_types.get_mut(resource_type) {
-            // xDS protocol, "ACK/NACK and versioning": a NACK repeats the version before it (DEC-3).
+            // xDS protocol, "ACK/NACK and versioning": a NACK repeats the version before it (C-68).
             if nack.is_none() {
                 state.accept(version);
             }

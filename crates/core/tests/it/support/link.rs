@@ -422,7 +422,7 @@ fn check_removed_secrets(client: &Model, reply: &Reply, sent_from: &Snapshot) {
     }
 }
 
-/// Checks the order guarantees of an aggregated stream for a response that arrives (DESIGN §2): no resource arrives
+/// Checks the order guarantees of an aggregated stream for a response that arrives (S-51, S-52): no resource arrives
 /// before its dependencies, and none is removed while another refers to it.
 fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceType]) {
     let (resource_type, _) = ResourceType::from_type_url(&reply.type_url).unwrap();
