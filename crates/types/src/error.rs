@@ -10,8 +10,8 @@ use crate::ResourceType;
 use crate::clip::clip;
 use crate::depth::TooDeep;
 use crate::lifecycle::{DeprecatedUse, WorkInProgress};
+use crate::rules::broken::BrokenRule;
 use crate::text::Escaping;
-use crate::validate::broken::BrokenRule;
 use crate::version_map::Incompatibility;
 
 /// One finding about a file. `Display` is one line that editors and `grep` understand:

@@ -113,6 +113,8 @@ pub mod request;
 #[cfg(feature = "server")]
 mod request_size;
 pub mod resource_type;
+#[cfg(feature = "codec")]
+mod rules;
 pub mod runtime;
 #[cfg(feature = "codec")]
 mod schema;

@@ -10,7 +10,7 @@ use prost::Message as _;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
 use crate::lifecycle::{FieldMarks, Mark, MessageMarks};
-use crate::validate::rule::{FieldRules, MessageRules};
+use crate::rules::{FieldRules, MessageRules};
 use crate::{ApiVersion, descriptor};
 
 /// Schema of a message type.

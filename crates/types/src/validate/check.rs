@@ -2,9 +2,9 @@
 
 use prost_reflect::{DynamicMessage, Value};
 
-use super::broken::BrokenRule;
-use super::rule::FieldRules;
 use crate::path::{FieldPath, Step, key_text};
+use crate::rules::FieldRules;
+use crate::rules::broken::BrokenRule;
 use crate::schema::{Field, Message, Shape, Type, WellKnown, unpack};
 
 /// Whether the messages in `Any` fields are checked too.

@@ -1,6 +1,6 @@
 //! Validation rules that the API carries in its options (`validate.rules`, from protoc-gen-validate).
 //!
-//! Rules are compiled once per message type (`rule`). A check visits the fields that are set, and the few that must not be
+//! Rules are compiled once per message type (`rules`). A check visits the fields that are set, and the few that must not be
 //! unset (`check`). It includes the message in an `Any`, if the descriptors know its type.
 
 use prost::Message as _;
@@ -10,11 +10,7 @@ use crate::depth::{self, MAX_DEPTH, TooDeep};
 use crate::path::FieldPath;
 use crate::schema;
 
-pub(crate) mod broken;
 mod check;
-mod number;
-pub(crate) mod rule;
-mod string;
 
 pub(crate) use check::{Nested, check};
 

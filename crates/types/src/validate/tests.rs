@@ -6,8 +6,8 @@ use envoy_types::pb::validate as pgv;
 use envoy_types::pb::validate::field_rules::Type as Rules;
 use prost_reflect::{Kind, Value};
 
-use super::rule::FieldRules;
 use super::*;
+use crate::rules::FieldRules;
 use crate::{ApiVersion, descriptor};
 
 /// Returns the rules that a value breaks.

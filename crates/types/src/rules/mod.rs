@@ -8,9 +8,13 @@ use prost_reflect::{
     DynamicMessage, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value,
 };
 
-use super::broken::BrokenRule;
-use super::number::{Nanos, Range};
-use super::string::{BytesRules, StringRules};
+pub(crate) mod broken;
+mod number;
+mod string;
+
+use self::broken::BrokenRule;
+use self::number::{Nanos, Range};
+use self::string::{BytesRules, StringRules};
 
 /// The rules of a message type.
 #[derive(Debug)]
@@ -112,7 +116,7 @@ impl FieldRules {
         Some(compiled)
     }
 
-    pub(super) fn from_pgv(rules: &pgv::FieldRules, kind: &Kind) -> FieldRules {
+    pub(crate) fn from_pgv(rules: &pgv::FieldRules, kind: &Kind) -> FieldRules {
         let check = match &rules.r#type {
             None => Check::Nothing,
             Some(Rules::Float(r)) => Check::Float(r.into()),
