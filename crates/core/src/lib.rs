@@ -91,6 +91,7 @@
 //! | [`preview`] | a change before it is served: what differs, in which order clients get it, what is dangerous |
 //! | [`rbac`] | authorization of calls to a server |
 //! | [`cidr`] | ranges of IP addresses |
+//! | [`backoff`] | delays between attempts to reach a server |
 //! | [`keepalive`] | pings of a silent connection |
 //!
 //! # Features
@@ -106,6 +107,7 @@
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 
 pub mod ads;
+pub mod backoff;
 pub mod cidr;
 #[cfg(feature = "explain")]
 pub mod explain;
@@ -134,6 +136,7 @@ mod response;
 pub mod rollback;
 #[cfg(feature = "server")]
 pub mod rollout;
+mod server_id;
 #[cfg(feature = "server")]
 pub mod session;
 #[cfg(feature = "server")]

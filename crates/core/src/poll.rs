@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Node};
 
-use crate::ads::jittered;
+use crate::backoff::jittered;
 use crate::time::Instant;
 
 /// Intervals of a [`RestPoller`].

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use oxds_client::rpc::random;
 use oxds_client::transport::DialError;
-use oxds_core::ads::Backoff;
+use oxds_core::backoff::Backoff;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
+use super::authority_id::AuthorityId;
 use super::cache::{Cache, CacheStatus, Timer, UpdateFailure};
 use super::config::{ClientConfig, ErrorEffect, Server};
 use super::error::{WatchError, WatchErrorReason, error};
 use super::event::ClientEvent;
 use super::fallback::{ServerState, Servers};
-use super::id::{AuthorityId, ServerId};
 use super::stream::{AdsStream, AdsTransmit, StreamEnd};
 use crate::resource::ResourceParser;
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 /// State machine of the xDS client. See the [module documentation](super) for how to drive it.

@@ -9,9 +9,10 @@ use oxds_types::ApiVersion;
 use oxds_types::discovery::{Node, VersionedTypeUrl};
 use oxds_types::name::canonical;
 
-use super::id::{AuthorityId, ServerId};
+use super::authority_id::AuthorityId;
 use crate::protocol::Protocol;
 use crate::resource::{ResourceCheck, ResourceParsers};
+use crate::server_id::ServerId;
 
 /// Configuration of a [`Client`](super::Client). Names without an authority belong to the first authority.
 #[derive(Debug, Clone)]

@@ -19,10 +19,11 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
+use super::authority_id::AuthorityId;
 use super::cache::Cache;
 use super::config::{ClientConfig, Server};
-use super::id::{AuthorityId, ServerId};
 use super::stream::AdsStream;
+use crate::server_id::ServerId;
 
 /// One server of the configuration: its stream, and whether it is reachable.
 #[derive(Debug)]

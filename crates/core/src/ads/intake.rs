@@ -9,10 +9,10 @@ use super::cache::{CachedResource, Delivery, Expiry, FailedUpdate, UpdateFailure
 use super::client::Client;
 use super::config::ErrorEffect;
 use super::error::{WatchErrorReason, error, reported};
-use super::id::ServerId;
 use super::response::{
     self, InvalidResource, ResponseSummary, ResponseValidator, ValidResource, ValidatedResponse,
 };
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 /// ACK or NACK of a response.

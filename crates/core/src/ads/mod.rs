@@ -22,26 +22,25 @@
 //! Rules: xDS protocol, "ACK/NACK and versioning", "How the client specifies what resources to return", "Knowing when
 //! a requested resource does not exist"; gRFC A27, A46, A47, A53, A57, A71, A88.
 
-mod backoff;
+mod authority_id;
 mod cache;
 mod client;
 mod config;
 mod error;
 mod event;
 mod fallback;
-mod id;
 mod intake;
 mod response;
 mod sources;
 mod stream;
 
 pub use crate::protocol::Protocol;
-pub use backoff::{Backoff, jittered};
+pub use crate::server_id::ServerId;
+pub use authority_id::AuthorityId;
 pub use cache::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionText};
 pub use client::{Client, ClientCounters};
 pub use config::{ClientConfig, DataErrors, Duplicates, NameSyntax, Server};
 pub use error::{WatchError, WatchErrorReason};
 pub use event::ClientEvent;
-pub use id::{AuthorityId, ServerId};
 pub use response::ResponseSummary;
 pub use stream::AdsTransmit;

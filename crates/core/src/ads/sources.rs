@@ -6,8 +6,8 @@
 use super::cache::{FailedUpdate, UpdateFailure};
 use super::client::Client;
 use super::error::{WatchErrorReason, error};
-use super::id::ServerId;
 use super::response::ResponseSummary;
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 impl Client {

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use crate::ads::Backoff;
+use crate::backoff::Backoff;
 use crate::time::Instant;
 
 /// Status code of a server without the method.

@@ -11,7 +11,7 @@ use oxds_types::discovery::{Duration as ProtoDuration, Node};
 
 use super::load::ClusterLoad;
 use super::settings::{ClusterKey, ReportSettings};
-use crate::ads::Backoff;
+use crate::backoff::Backoff;
 use crate::time::Instant;
 
 /// Client feature of a client that supports `send_all_clusters` (`lrs.proto`).

@@ -19,9 +19,9 @@ use super::invalid::Within;
 use super::metrics::MetricSelection;
 use super::outlier::outlier_detection;
 use super::tls::{TlsRules, UpstreamTls};
-use crate::ads::ServerId;
 use crate::lb::policy::PolicyConfig;
 use crate::lb::{HealthSet, OutlierConfig};
+use crate::server_id::ServerId;
 
 /// A cluster: where its endpoints come from, and how RPCs to it are balanced and limited.
 #[derive(Debug, Clone, PartialEq, Eq)]

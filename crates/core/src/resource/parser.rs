@@ -19,7 +19,7 @@ use super::cluster::Cluster;
 use super::invalid::Invalid;
 use super::listener::Listener;
 use super::route::RouteConfig;
-use crate::ads::ServerId;
+use crate::server_id::ServerId;
 
 /// A Rust type as which resources can be watched: a view, or any generated message with a type URL.
 pub trait Typed: Send + Sync + Sized + 'static {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oxds_core::ads::jittered;
+use oxds_core::backoff::jittered;
 
 /// First delay.
 const FIRST: Duration = Duration::from_millis(500);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use oxds_types::ResourceType;
 use oxds_types::name::{WILDCARD, collection_of};
 
+use crate::ads::authority_id::AuthorityId;
 use crate::ads::error::WatchError;
 use crate::ads::event::ClientEvent;
-use crate::ads::id::AuthorityId;
 
 /// Returns whether a name is a member of a collection.
 pub(super) fn has_member(collection: &str, name: &str) -> bool {

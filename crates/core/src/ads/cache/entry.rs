@@ -7,8 +7,9 @@ use std::time::Duration;
 use oxds_types::ResourceType;
 
 use super::status::{CacheState, CacheStatus, CachedResource, FailedUpdate};
+use crate::ads::authority_id::AuthorityId;
 use crate::ads::error::WatchError;
-use crate::ads::id::{AuthorityId, ServerId};
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 /// A watched name. There is one per resource, so its size matters: fields that most entries lack are in [`Extra`].
@@ -41,7 +42,7 @@ struct Extra {
 
 /// Failure of the last update of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::ads) enum UpdateFailure {
+pub(crate) enum UpdateFailure {
     /// The client NACKed the resource.
     Nacked(FailedUpdate),
     /// The server reported an error in place of the resource.
@@ -54,7 +55,7 @@ pub(in crate::ads) enum UpdateFailure {
 
 /// End of a resource's TTL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::ads) struct Expiry {
+pub(crate) struct Expiry {
     /// Time at which the resource ends, unless the server sends it or a heartbeat before.
     pub(super) at: Instant,
     /// TTL that the server sent last.
@@ -63,7 +64,7 @@ pub(in crate::ads) struct Expiry {
 
 impl Expiry {
     /// Returns the expiry of a resource that was sent or refreshed `now`.
-    pub(in crate::ads) fn new(now: Instant, ttl: Duration) -> Self {
+    pub(crate) fn new(now: Instant, ttl: Duration) -> Self {
         Self { at: now + ttl, ttl }
     }
 }
@@ -353,7 +354,7 @@ impl Entries {
 
 /// Timer of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::ads) enum Timer {
+pub(crate) enum Timer {
     /// The server has not answered for the resource (gRFC A27).
     ResourceTimeout,
     /// The TTL of the resource ends (xDS protocol, "Resource TTL").

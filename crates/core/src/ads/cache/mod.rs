@@ -34,10 +34,11 @@ pub use status::{CacheState, CacheStatus, CachedResource, FailedUpdate, VersionT
 
 use self::collection::{WatchedCollections, has_member};
 use self::entry::{Entries, Entry, Timers};
+use super::authority_id::AuthorityId;
 use super::config::Server;
 use super::event::{ClientEvent, EventQueue};
-use super::id::{AuthorityId, ServerId};
 use crate::resource::ResourceParsers;
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 /// All watched resources.

@@ -10,8 +10,8 @@ use oxds_types::{ApiVersion, ResourceType};
 use smol_str::SmolStr;
 
 use crate::ads::error::WatchError;
-use crate::ads::id::ServerId;
 use crate::resource::ParsedResource;
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 /// State of a watched resource: `envoy.admin.v3.ClientResourceStatus` (gRFC A40, A88).
@@ -98,12 +98,12 @@ impl<'a> CacheStatus<'a> {
 
 /// How a resource came.
 #[derive(Debug, Clone)]
-pub(in crate::ads) struct Delivery {
-    pub(in crate::ads) server: ServerId,
-    pub(in crate::ads) version: VersionText,
-    pub(in crate::ads) api: ApiVersion,
+pub(crate) struct Delivery {
+    pub(crate) server: ServerId,
+    pub(crate) version: VersionText,
+    pub(crate) api: ApiVersion,
     /// Type URL, if it is not the usual one of the type in `api`.
-    pub(in crate::ads) unusual_type_url: Option<Arc<str>>,
+    pub(crate) unusual_type_url: Option<Arc<str>>,
 }
 
 /// Version of a resource, in any form that its server uses. Short texts, as versions are, take no allocation.

@@ -8,15 +8,16 @@ use oxds_types::name::selects_many;
 
 use super::entry::{Entry, Expiry, UpdateFailure};
 use super::{Cache, CachedResource, Delivery};
+use crate::ads::authority_id::AuthorityId;
 use crate::ads::config::ErrorEffect;
 use crate::ads::error::WatchError;
 use crate::ads::event::ClientEvent;
-use crate::ads::id::{AuthorityId, ServerId};
+use crate::server_id::ServerId;
 use crate::time::Instant;
 
 impl Cache {
     /// Caches a valid resource whose bytes are not those in the cache.
-    pub(in crate::ads) fn accept(
+    pub(crate) fn accept(
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
@@ -45,7 +46,7 @@ impl Cache {
     }
 
     /// Records that the cached resource was sent again.
-    pub(in crate::ads) fn confirm(
+    pub(crate) fn confirm(
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
@@ -87,7 +88,7 @@ impl Cache {
     }
 
     /// Applies a heartbeat: the cached resource gets a new end of its TTL, or none.
-    pub(in crate::ads) fn refresh(
+    pub(crate) fn refresh(
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
@@ -100,7 +101,7 @@ impl Cache {
     }
 
     /// Records a failed update. Watchers get the error, unless they have the same one already.
-    pub(in crate::ads) fn fail(
+    pub(crate) fn fail(
         &mut self,
         resource_type: &ResourceType,
         name: &Arc<str>,
@@ -129,11 +130,7 @@ impl Cache {
     }
 
     /// Records a deletion that is ignored: the cached resource stays in use (gRFC A53).
-    pub(in crate::ads) fn ignore_deletion(
-        &mut self,
-        resource_type: &ResourceType,
-        name: &Arc<str>,
-    ) {
+    pub(crate) fn ignore_deletion(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
         if self
             .entries
             .get_mut(resource_type, name)
@@ -147,13 +144,13 @@ impl Cache {
     }
 
     /// Records a response of a type: its collections are answered, and their errors are over.
-    pub(in crate::ads) fn handle_collections_answered(&mut self, resource_type: &ResourceType) {
+    pub(crate) fn handle_collections_answered(&mut self, resource_type: &ResourceType) {
         let events = self.collections.handle_answered(resource_type);
         self.events.extend(events);
     }
 
     /// Records that names were requested on a live stream: their resource timeout runs until `until`.
-    pub(in crate::ads) fn requested(
+    pub(crate) fn requested(
         &mut self,
         server: ServerId,
         resource_type: &ResourceType,
@@ -175,7 +172,7 @@ impl Cache {
     }
 
     /// Starts the resource timeout of a cached resource that this server is about to send, or does not have.
-    pub(in crate::ads) fn expect(
+    pub(crate) fn expect(
         &mut self,
         server: ServerId,
         resource_type: &ResourceType,
@@ -190,7 +187,7 @@ impl Cache {
     }
 
     /// Handles the end of a stream: resource timeouts of its server stop (gRFC A57, C-95).
-    pub(in crate::ads) fn handle_closed(&mut self, server: ServerId) {
+    pub(crate) fn handle_closed(&mut self, server: ServerId) {
         for (resource_type, name) in self.timers.running_timeouts() {
             if let Some(entry) = self.entries.get_mut(&resource_type, &name)
                 && entry.timeout().is_some_and(|(asked, _)| asked == server)
@@ -201,7 +198,7 @@ impl Cache {
     }
 
     /// Records that all resources of the server are current: connectivity errors of their watchers are over.
-    pub(in crate::ads) fn handle_current(&mut self, server: ServerId) {
+    pub(crate) fn handle_current(&mut self, server: ServerId) {
         for (resource_type, name, entry) in self.entries.iter_mut() {
             let is_from = entry
                 .resource()
@@ -216,7 +213,7 @@ impl Cache {
     /// Handles the loss of all servers of an authority.
     ///
     /// gRFC A57, A88: watchers without a cached resource get an error, the others an ambient error (C-91).
-    pub(in crate::ads) fn handle_unreachable(
+    pub(crate) fn handle_unreachable(
         &mut self,
         authority: AuthorityId,
         error: impl Fn(&ResourceType, &str) -> WatchError,

@@ -20,8 +20,8 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Versi
 use oxds_types::{ApiVersion, ResourceType};
 
 use self::type_state::TypeState;
-use super::backoff::Backoff;
 use super::config::{ClientConfig, Server};
+use crate::backoff::Backoff;
 use crate::protocol::Protocol;
 use crate::time::Instant;
 

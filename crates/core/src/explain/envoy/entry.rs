@@ -22,7 +22,7 @@ const MANAGER: &str =
 
 /// A listener with the routes of its filter chains.
 #[derive(Debug)]
-pub(in crate::explain) struct Entry {
+pub(crate) struct Entry {
     pub(super) name: String,
     /// Filter chains with HTTP, or the API listener; at least one.
     pub(super) parts: Vec<Part>,
@@ -48,7 +48,7 @@ pub(super) enum NoTable {
 }
 
 /// Whether the listener exists and has no part for gRPC clients.
-pub(in crate::explain) fn has_socket_only(source: &impl ResourceSource, name: &str) -> bool {
+pub(crate) fn has_socket_only(source: &impl ResourceSource, name: &str) -> bool {
     let value = source.find(&ResourceType::LISTENER, name);
     let listener = value.and_then(|value| Listener::from_bytes(&value).ok());
     listener.is_some_and(|listener| listener.api_listener.is_none())
@@ -59,10 +59,7 @@ impl Entry {
     ///
     /// # Errors
     /// The reason why Envoy has no routes.
-    pub(in crate::explain) fn read(
-        source: &impl ResourceSource,
-        name: &str,
-    ) -> Result<Self, String> {
+    pub(crate) fn read(source: &impl ResourceSource, name: &str) -> Result<Self, String> {
         let value = source.find(&ResourceType::LISTENER, name);
         let value = value.ok_or_else(|| format!("listener {name:?} does not exist"))?;
         let listener = Listener::from_bytes(&value);
@@ -119,13 +116,13 @@ impl Entry {
     }
 
     /// Returns the names of the routes that clients get.
-    pub(in crate::explain) fn labels(&self) -> Labels<'_> {
+    pub(crate) fn labels(&self) -> Labels<'_> {
         let table = self.parts.first().and_then(|part| part.table.as_ref().ok());
         table.map(Table::labels).unwrap_or_default()
     }
 
     /// Returns the routes of all parts, each route configuration once.
-    pub(in crate::explain) fn places(&self) -> Vec<RoutePlace> {
+    pub(crate) fn places(&self) -> Vec<RoutePlace> {
         let tables = self
             .parts
             .iter()

@@ -27,11 +27,7 @@ use super::unexamined;
 const MAX_FRACTIONS: usize = 100;
 
 /// Returns the decision of an Envoy.
-pub(in crate::explain) fn decide(
-    entry: &Entry,
-    request: &Request,
-    source: &impl ResourceSource,
-) -> Decision {
+pub(crate) fn decide(entry: &Entry, request: &Request, source: &impl ResourceSource) -> Decision {
     let part = match entry.part(request.filter_chain.as_deref()) {
         Ok(part) => part,
         Err(problem) => return failed(&problem),

@@ -17,7 +17,7 @@ use crate::resolve::{ClusterConfig, LeafCluster, XdsConfig};
 use crate::resource::{Discovery, Locality, LocalityId};
 
 /// Reason for which a host name has no addresses here.
-pub(in crate::explain) const NOT_LOOKED_UP: &str = "its host name is not looked up here";
+pub(crate) const NOT_LOOKED_UP: &str = "its host name is not looked up here";
 
 /// Returns the clusters of the destinations.
 pub(super) fn clusters(
@@ -284,14 +284,14 @@ fn locality(
 }
 
 /// Returns the name of a locality.
-pub(in crate::explain) fn locality_name(proto: Option<&LocalityProto>) -> String {
+pub(crate) fn locality_name(proto: Option<&LocalityProto>) -> String {
     proto
         .map(|proto| LocalityId::from(proto).to_string())
         .unwrap_or_default()
 }
 
 /// Returns the name of a health status.
-pub(in crate::explain) fn health(status: i32) -> String {
+pub(crate) fn health(status: i32) -> String {
     match HealthStatus::try_from(status) {
         Ok(status) => status.as_str_name().to_owned(),
         Err(_) => format!("status {status}"),

@@ -32,17 +32,14 @@ pub enum FilterOverride {
 
 /// Whether filter configurations are read: HTTP filters are a feature of v3 listeners (C-59).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::resource) enum OverrideRules<'a> {
+pub(crate) enum OverrideRules<'a> {
     Read(&'a Extensions),
     Ignore,
 }
 
 impl OverrideRules<'_> {
     /// Reads the configurations of filters, by name of the filter.
-    pub(in crate::resource) fn read(
-        self,
-        configs: &HashMap<String, Any>,
-    ) -> Result<FilterOverrides, Invalid> {
+    pub(crate) fn read(self, configs: &HashMap<String, Any>) -> Result<FilterOverrides, Invalid> {
         let mut overrides = FilterOverrides::new();
         let Self::Read(extensions) = self else {
             return Ok(overrides);

@@ -2,7 +2,7 @@
 
 /// Side of an RPC on which HTTP filters run. Each filter supports one side or both (gRFC A39).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::resource) enum Side {
+pub(crate) enum Side {
     /// Filters of an API listener.
     Client,
     /// Filters of a filter chain.

@@ -14,11 +14,10 @@
 //!
 //! Each part owns its state: [`Pending`] (what must be sent), [`ClientState`] (what the client has), [`Resumed`]
 //! (what an earlier stream left), [`Gate`] (make-before-break), [`InFlight`] (responses without an answer).
-//! [`TypeSession`] connects them: this file for requests and time, `respond` and `by_name` for responses (a plan, which
+//! [`TypeSession`] connects them: this file for requests and time, `respond` for responses (a plan, which
 //! `encode` writes), `answer` for ACKs and NACKs.
 
 mod answer;
-mod by_name;
 mod client;
 mod context;
 mod cursor;

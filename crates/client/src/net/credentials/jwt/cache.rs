@@ -14,7 +14,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::HeaderValue;
-use oxds_core::ads::Backoff;
+use oxds_core::backoff::Backoff;
 use tokio::time::Instant;
 
 use super::CallError;
