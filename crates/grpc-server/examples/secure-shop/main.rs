@@ -146,7 +146,7 @@ async fn rotate(folder: &Folder) -> Result<bool, Box<dyn Error>> {
         println!("{}: {}", code_name(status.code()), status.message());
     }
     println!(
-        "{orders} orders meanwhile, each over a new connection: {} failed",
+        "{orders} orders during the rotation, each over a new connection: {} failed",
         failed.len()
     );
     Ok(is_ordered && failed.is_empty())
