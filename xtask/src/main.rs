@@ -1,8 +1,9 @@
 //! The repository's own rules, which no compiler knows.
 //!
 //! ```text
-//! cargo xtask check            all rules
-//! cargo xtask layers net core  one rule, here for two packages
+//! cargo xtask check                the rules that hold for every commit
+//! cargo xtask layers net core      one rule, here for two packages
+//! cargo xtask conformance --write  writes the pages that are made from code
 //! ```
 //!
 //! A rule prints its findings, a line each, and the command ends with exit code 1 if there are any.
@@ -14,40 +15,90 @@
     reason = "a development command: it prints, and a broken checkout ends it"
 )]
 
+mod conformance;
+mod dependencies;
 mod layers;
+mod lines;
+mod links;
+mod observability;
 mod repository;
 mod shape;
+mod words;
 
 use std::process::ExitCode;
 
-/// A rule: its name as a command, and the function that returns its findings for the packages named (all if none is).
-type Rule = (&'static str, fn(&[String]) -> Vec<String>);
+/// A rule of the repository.
+struct Rule {
+    /// Name of the rule as a command.
+    name: &'static str,
+    /// Whether `check` runs it.
+    is_checked: bool,
+    /// Returns its findings.
+    run: fn(&Arguments) -> Vec<String>,
+}
+
+/// Arguments of a rule.
+#[derive(Debug)]
+struct Arguments {
+    /// Packages to look at, by the names of their folders; empty for all. Rules about the whole repository ignore it.
+    packages: Vec<String>,
+    /// Whether to write pages that are made from code, instead of comparing them.
+    write: bool,
+}
 
 /// All rules, in the order in which `check` runs them.
-const RULES: [Rule; 2] = [("layers", layers::check), ("shape", shape::check)];
+const RULES: [Rule; 8] = [
+    rule("layers", |a| layers::check(&a.packages)),
+    rule("shape", |a| shape::check(&a.packages)),
+    rule("words", |_| words::check()),
+    rule("links", |_| links::check()),
+    rule("conformance", |a| conformance::check(a.write)),
+    rule("dependencies", |_| dependencies::check()),
+    rule("observability", |_| observability::check()),
+    Rule {
+        // `check` leaves it out until all comments are wrapped.
+        is_checked: false,
+        ..rule("lines", |_| lines::check())
+    },
+];
+
+const fn rule(name: &'static str, run: fn(&Arguments) -> Vec<String>) -> Rule {
+    Rule {
+        name,
+        is_checked: true,
+        run,
+    }
+}
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (command, packages) = match arguments.split_first() {
-        Some((command, packages)) => (command.as_str(), packages),
-        None => ("", &[][..]),
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let written = words.extract_if(.., |word| word == "--write").count();
+    let command = if words.is_empty() {
+        String::new()
+    } else {
+        words.remove(0)
     };
-    let chosen: Vec<&Rule> = RULES
-        .iter()
-        .filter(|(name, _)| command == "check" || command == *name)
-        .collect();
+    let arguments = Arguments {
+        packages: words,
+        write: written > 0,
+    };
+    let chosen = RULES.iter().filter(|rule| match command.as_str() {
+        "check" => rule.is_checked,
+        name => rule.name == name,
+    });
+    let chosen: Vec<_> = chosen.collect();
     if chosen.is_empty() {
-        let names: Vec<_> = RULES.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
         eprintln!(
-            "usage: cargo xtask check | {} [PACKAGE…]",
+            "usage: cargo xtask check | {} [--write] [PACKAGE…]",
             names.join(" | ")
         );
         return ExitCode::from(2);
     }
     let mut failed = false;
-    for (name, rule) in chosen {
-        let findings = rule(packages);
-        println!("{name}: {} findings", findings.len());
+    for rule in chosen {
+        let findings = (rule.run)(&arguments);
+        println!("{}: {} findings", rule.name, findings.len());
         findings.iter().for_each(|finding| println!("{finding}"));
         failed |= !findings.is_empty();
     }

@@ -2,10 +2,57 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file that git tracks.
+#[derive(Debug)]
+pub(crate) struct Tracked {
+    /// Path from the root of the repository.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Tracked {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+}
 
 /// Folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Text of a file, by its path from the root of the repository.
+pub(crate) fn read(file: &str) -> String {
+    fs::read_to_string(root().join(file)).expect(file)
+}
+
+/// Output of a command that runs in the root of the repository.
+pub(crate) fn output(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Files of the repository that match one of these patterns of git, and are text.
+pub(crate) fn tracked(patterns: &[&str]) -> Vec<Tracked> {
+    let listed = output("git", &[&["ls-files", "--"], patterns].concat());
+    // A link has the text of another file. A file that was deleted since has none.
+    let is_file = |path: &&str| fs::symlink_metadata(root().join(path)).is_ok_and(|m| m.is_file());
+    let texts = listed.lines().filter(is_file).filter_map(|path| {
+        let text = fs::read_to_string(root().join(path)).ok()?;
+        Some(Tracked::new(path, &text))
+    });
+    texts.collect()
 }
 
 /// Rust files below a folder, sorted. Build output and hidden folders are left out.

@@ -14,7 +14,7 @@ const FIELDS: usize = 15;
 /// Most files in which a type has inherent methods. More cannot be found by a reader.
 const FILES: usize = 4;
 
-/// What derives of a struct show that its fields are given from outside: arguments and messages.
+/// Derives of structs whose fields are given from outside: arguments and messages.
 const GIVEN: [&str; 5] = ["Args", "Parser", "Message", "Serialize", "Deserialize"];
 
 /// Returns what is beyond the bounds in the packages.
@@ -107,4 +107,42 @@ fn derives_given(attribute: &Attribute) -> bool {
     let tokens = list.tokens.to_string();
     let names = tokens.split(|c: char| !c.is_alphanumeric());
     list.path.is_ident("derive") && names.into_iter().any(|name| GIVEN.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shapes(text: &str) -> Shapes {
+        let mut shapes = Shapes::default();
+        let parsed = syn::parse_file(text).expect("Rust");
+        parsed.items.iter().for_each(|item| shapes.visit_item(item));
+        shapes
+    }
+
+    #[test]
+    fn large_structs_are_found_except_arguments_and_tests() {
+        let fields: String = (0..=FIELDS).map(|n| format!("f{n}: u8, ")).collect();
+        let large = format!("struct Large {{ {fields} }}");
+        let found = shapes(&large).large;
+        assert_eq!(
+            found,
+            ["struct Large has 16 fields, at most 15 are allowed"]
+        );
+        for allowed in [
+            format!("#[derive(Debug, Args)] {large}"),
+            format!("#[cfg(test)] mod tests {{ {large} }}"),
+        ] {
+            assert_eq!(shapes(&allowed).large, Vec::<String>::new(), "{allowed}");
+        }
+    }
+
+    #[test]
+    fn restricted_visibility_and_inherent_methods_are_found() {
+        let found = shapes(
+            "pub(in crate::a) struct A; impl A { pub(super) fn f() {} } impl Clone for B { fn clone() {} }",
+        );
+        assert_eq!(found.restricted, 1);
+        assert_eq!(found.implemented, BTreeSet::from(["A".to_owned()]));
+    }
 }

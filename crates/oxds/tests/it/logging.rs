@@ -6,7 +6,6 @@ use std::fs;
 use oxds_core::resource::Cluster;
 use serde_json::{Map, Value};
 
-use crate::repository::{read, root, rust_files};
 use crate::rollout::{client, eds_cluster};
 use crate::support::{Serve, command, folder};
 
@@ -19,7 +18,8 @@ struct Row {
 
 /// Returns the rows of the tables below "Messages": `| level | message | fields | meaning |`.
 fn documented() -> BTreeMap<String, Row> {
-    let page = read("docs/logging.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/logging.md");
+    let page = fs::read_to_string(page).expect("a page");
     let tables = page.split("## Messages").nth(1).expect("a section");
     let mut rows = BTreeMap::new();
     for line in tables.lines().filter(|line| line.contains("| `")) {
@@ -124,19 +124,4 @@ async fn json_lines_have_the_documented_fields() {
             .any(|(message, _)| message.contains("/bad.yaml:"))
     );
     fields("all store errors resolved");
-}
-
-/// A message that the page describes is still in the sources of the server or the binary.
-#[test]
-fn documented_messages_exist() {
-    let files =
-        ["crates/server/src", "crates/oxds/src"].map(|folder| rust_files(&root().join(folder)));
-    let sources: String = files
-        .iter()
-        .flatten()
-        .map(|file| fs::read_to_string(file).expect("a file"))
-        .collect();
-    for message in documented().keys() {
-        assert!(sources.contains(&format!("\"{message}\"")), "{message}");
-    }
 }

@@ -6,12 +6,10 @@
 )]
 
 mod api;
-mod book;
 mod bootstrap;
 mod call;
 #[cfg(feature = "tls")]
 mod client_security;
-mod conformance;
 mod demo;
 mod diff;
 mod drain;
@@ -20,12 +18,10 @@ mod lifecycle;
 mod limits;
 mod logging;
 mod mistakes;
-mod observability;
 mod observe;
 mod plan;
 #[cfg(feature = "etcd")]
 mod publish;
-mod repository;
 mod rollout;
 mod route;
 mod runtime;
@@ -39,4 +35,3 @@ mod support;
 mod terminal;
 mod validate;
 mod wait;
-mod workspace;

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
+use std::path::Path;
 
 use flate2::read::GzDecoder;
 use oxds_apicheck::descriptors::descriptor_set;
@@ -19,8 +20,8 @@ use prost_reflect::{
 
 /// Returns the golden tree of `oxds-apicheck`: v2, v3 and v4alpha of 2021-08-18.
 fn golden() -> Tree {
-    let archive = crate::repository::root()
-        .join("crates/apicheck/testdata/golden/envoy-api-2021-08-18.tar.gz");
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../apicheck/testdata/golden/envoy-api-2021-08-18.tar.gz");
     let folder = tempfile::tempdir().expect("a folder");
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive).expect("the archive")));
     archive.unpack(folder.path()).expect("an unpacked tree");

@@ -1,0 +1,91 @@
+//! Links of the pages of the repository: each leads to a file, and its anchor to a heading there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::repository::{Tracked, root, tracked};
+
+/// Returns the relative links of all pages that lead nowhere.
+pub(crate) fn check() -> Vec<String> {
+    let pages = tracked(&["*.md"]);
+    let is_broken = |page: &Tracked, link: &str| !leads_somewhere(&root().join(&page.path), link);
+    let mut findings = Vec::new();
+    for page in &pages {
+        let broken = links(&page.text)
+            .into_iter()
+            .filter(|link| is_broken(page, link));
+        findings.extend(broken.map(|link| format!("{}: {link} leads nowhere", page.path)));
+    }
+    findings
+}
+
+/// Whether the file of a link exists, and has the heading of its anchor.
+fn leads_somewhere(page: &Path, link: &str) -> bool {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match path {
+        "" => page.to_owned(),
+        path => page.with_file_name("").join(path),
+    };
+    let is_page = target.extension().is_some_and(|ending| ending == "md");
+    if anchor.is_empty() || !is_page {
+        return target.exists();
+    }
+    fs::read_to_string(&target).is_ok_and(|text| anchors(&text).contains(anchor))
+}
+
+/// Targets of the links of a page, outside of blocks of code: `[text](target)`.
+fn links(page: &str) -> Vec<&str> {
+    // Every second part lies between fences.
+    let prose = page.split("\n```").step_by(2);
+    let after = prose.flat_map(|text| text.split("](").skip(1));
+    let targets = after.filter_map(|rest| rest.split(')').next());
+    let is_link = |target: &&str| !target.contains("://") && !target.contains(char::is_whitespace);
+    targets.filter(is_link).collect()
+}
+
+/// Anchors of the headings of a page: in lower case, spaces as hyphens, without other punctuation.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    let slug = |heading: &str| {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text
+            .chars()
+            .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    headings.map(slug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_and_anchors_are_found() {
+        let page = "[a](b.md#c) [x](https://d)\n```sh\n[e](f.md)\n```\n[g](#h-i)";
+        assert_eq!(links(page), ["b.md#c", "#h-i"]);
+        let found = anchors("# A `b`, c\n## d_e-F\n");
+        assert_eq!(found, BTreeSet::from(["a-b-c".into(), "d_e-f".into()]));
+    }
+
+    #[test]
+    fn links_to_missing_files_and_headings_are_found() {
+        let readme = root().join("README.md");
+        for good in [
+            "CONTRIBUTING.md",
+            "CONTRIBUTING.md#language",
+            "docs",
+            "#oxds",
+        ] {
+            assert!(leads_somewhere(&readme, good), "{good}");
+        }
+        for bad in [
+            "missing.md",
+            "CONTRIBUTING.md#no-such-heading",
+            "#no-such-heading",
+        ] {
+            assert!(!leads_somewhere(&readme, bad), "{bad}");
+        }
+    }
+}
