@@ -43,7 +43,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     repository(folder)?;
     let rounds = if plan.smoke { 1 } else { 7 };
     let commands = [
-        // Exit code 1: there are findings; any other means that it did not do the work.
+        // Exit code 1: there are findings. Any other code is a failure.
         CommandLine::new(&oxds, &["api", "breaking", ".", "--against", OLD_TREE], 1),
         CommandLine::new(&oxds, &["api", "check", ".", "--against", OLD_TREE], 1),
         CommandLine::new(&buf, &["breaking", ".", "--against", OLD_TREE], 100),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::memory::{Memory, mib};
 use crate::roles::Processors;
 
-/// A command, and the exit code that says that it did its work.
+/// A command, and the exit code that shows its success.
 pub(crate) struct CommandLine<'a> {
     program: &'a Path,
     arguments: &'a [&'a str],
@@ -23,7 +23,7 @@ impl<'a> CommandLine<'a> {
         }
     }
 
-    /// Starts it in a folder. What it prints is dropped.
+    /// Starts the command in a folder. Its output is dropped.
     pub(crate) fn start(&self, folder: &Path) -> Result<Child, String> {
         let started = self.command(folder).spawn();
         started.map_err(|error| error.to_string())

@@ -12,7 +12,7 @@ use crate::roles::{Part, Role};
 
 /// Quiet time that the store waits for before it reads a change.
 const DEBOUNCE_MILLIS: f64 = 50.0;
-/// Allowed time on top of it, at the 99th percentile.
+/// Allowed time beyond the quiet time, at the 99th percentile.
 const MOST_BEYOND_MILLIS: f64 = 20.0;
 /// A change that takes longer is lost.
 const TIMEOUT: Duration = Duration::from_secs(10);

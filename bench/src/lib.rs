@@ -2,7 +2,7 @@
 //!
 //! `bench/run` builds this program and calls it; one line per scenario comes out: id, ours, peer,
 //! ratio, target. The program starts itself again in *roles* (a backend, a client, a control
-//! plane), so that what is measured is one process that does one thing.
+//! plane), so that the measured process does one thing only.
 //!
 //! | scenario | module |
 //! |---|---|

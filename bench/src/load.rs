@@ -2,7 +2,7 @@
 //! without the checks for deprecated and unfinished elements.
 //!
 //! The peer reads the same files on as many threads with `sigs.k8s.io/yaml` and `protojson`, validates the messages and sets
-//! a snapshot of them. It encodes and hashes them at the first delta request; a second figure of it has that, too. The parser
+//! a snapshot of them. It encodes and hashes them at the first delta request; a second figure includes that. The parser
 //! reads the files into plain values, without schema, validation or encoding. All are processes of their own that time
 //! themselves; they take turns.
 

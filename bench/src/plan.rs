@@ -8,7 +8,7 @@ pub(crate) struct Plan {
     /// Short runs on small inputs: shows that every scenario runs; its figures mean nothing
     #[arg(long)]
     pub(crate) smoke: bool,
-    /// Time that etcd is away in GB-16; the design has 600 s
+    /// Time that etcd is away in GB-16; the target is for 600 s
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub(crate) away_seconds: u64,
 }

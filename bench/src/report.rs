@@ -7,7 +7,7 @@ use std::time::Duration;
 /// One comparison of a scenario.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
-    /// The scenario's id in the design, such as `R-1`.
+    /// The scenario's id in `docs/benchmarks.md`, such as `R-1`.
     pub(crate) id: &'a str,
     /// Measured quantity, with its unit.
     pub(crate) what: &'a str,
@@ -19,7 +19,7 @@ pub(crate) struct Row<'a> {
     pub(crate) target: Target,
 }
 
-/// Bound that the design sets for a ratio.
+/// Target for a ratio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
     /// At most this ratio.

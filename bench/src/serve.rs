@@ -39,7 +39,8 @@ pub(crate) async fn control_plane(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Obeys each line of standard input, and ends with it: the parent is gone then. Lines are read on a separate thread.
+/// Obeys each line of standard input, and ends with it, because then the parent has ended. Lines are read on a separate
+/// thread.
 pub(crate) async fn obey(mut command: impl FnMut(&str) -> Option<String> + Send + 'static) {
     let (ended, end) = oneshot::channel::<()>();
     std::thread::spawn(move || {

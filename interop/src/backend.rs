@@ -56,7 +56,7 @@ impl Backend {
         Self::start_on(name, SocketAddr::from(([127, 0, 0, 1], 0))).await
     }
 
-    /// Starts a backend on a given address, as one that returns after its death does
+    /// Starts a backend on a given address, for example to restart one that was stopped
     /// (the address of the first start is then one of [`Context::address`](crate::Context::address)).
     pub(crate) async fn start_on(name: &'static str, address: SocketAddr) -> Fallible<Self> {
         let listener = TcpListener::bind(address).await?;

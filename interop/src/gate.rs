@@ -35,7 +35,7 @@ pub(crate) struct Silence {
 struct State {
     /// The server behind it; `None` while it is closed.
     target: Option<SocketAddr>,
-    /// Bytes of a request whose answer is lost, and all that follow it on its connection.
+    /// Bytes of a request whose answer is lost. All later bytes of its connection are lost, too.
     loses_answer_to: Option<Vec<u8>>,
     /// There was such a request.
     is_losing: bool,

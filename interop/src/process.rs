@@ -149,7 +149,7 @@ impl Process {
         Ok(self.child.id().ok_or_else(ended)?)
     }
 
-    /// Stops the process, or lets it go on.
+    /// Stops the process, or continues it.
     pub(crate) async fn signal(&self, signal: Signal) -> Fallible {
         let mut command = Command::new("kill");
         command.args([signal.option(), &self.id()?.to_string()]);
@@ -167,7 +167,7 @@ impl Process {
 pub(crate) enum Signal {
     /// The process stands still, and its sockets stay open.
     Stop,
-    /// A stopped process goes on.
+    /// Continues a stopped process.
     Continue,
 }
 

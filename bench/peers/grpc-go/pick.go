@@ -145,7 +145,7 @@ func (c *fakeChannel) later(f func()) {
 	c.queue = append(c.queue, f)
 }
 
-// drain runs what is due, as the serializer of a channel does.
+// drain runs the callbacks that are due, as the serializer of a channel does.
 func (c *fakeChannel) drain() {
 	for {
 		c.mu.Lock()

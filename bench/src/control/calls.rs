@@ -55,7 +55,7 @@ impl Client {
         }
     }
 
-    /// Starts it with control planes in order of priority.
+    /// Starts the client with control planes in order of priority.
     pub(crate) fn start(self, control_planes: &[&str], rate: u32) -> Result<Part, String> {
         // tonic-xds takes a URL where gRPC's bootstrap has a target.
         let scheme = if self == Self::TonicXds {
@@ -89,7 +89,7 @@ impl Client {
     }
 }
 
-/// Requests its results.
+/// Requests the results of the client.
 pub(crate) fn status(client: &mut Part) -> Result<Status, String> {
     client.tell("status")?;
     let line = client.answer()?;

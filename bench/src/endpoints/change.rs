@@ -27,7 +27,7 @@ struct Changed {
 struct Size {
     count: usize,
     changes: usize,
-    /// Whether its figures mean something: then a client must come to rest, and the changes must cost something.
+    /// Whether its figures are judged: then a client must come to rest, and the changes must cost CPU.
     is_judged: bool,
 }
 
@@ -88,7 +88,7 @@ fn measure(client: Client, size: &Size, rate: u32) -> Result<Changed, String> {
     if is_judged {
         rig.settle()?;
     }
-    // The calls cost something, too. What a client still does because of its start ends meanwhile.
+    // The calls cost CPU, too. In this time, work from the start of the client ends.
     let length = PERIOD * changes as u32;
     let at_first = cpu_rate(&mut rig, length)?;
     let (start, before) = (Instant::now(), rig.client.cpu()?);

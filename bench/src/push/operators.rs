@@ -1,6 +1,7 @@
 //! O-1, O-2: pages of a server with many clients and resources, and the cost of a reader for its streams.
 //!
-//! Most clients subscribe to ten resources that never change, over shared connections: they are what the pages are about. A hundred more
+//! Most clients subscribe to ten resources that never change, over shared connections: the pages show them. A hundred
+//! more
 //! have all resources, each over its own connection, as in P-2.
 
 use std::sync::Arc;
@@ -119,7 +120,7 @@ async fn pages(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), Stri
         let (mut times, mut bytes) = (Vec::new(), 0);
         for _ in 0..size.rounds {
             rig.server.tell("change")?;
-            // The clients of this thread answer pings meanwhile: a server ends those that do not.
+            // During this time the clients of this thread answer pings: a server ends connections that do not.
             tokio::time::sleep(STALE).await;
             let fetched = page(&http, path).await?;
             times.push(fetched.first_byte);

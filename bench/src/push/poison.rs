@@ -1,7 +1,7 @@
 //! P-13: a resource that every client NACKs.
 //!
 //! The text of the NACK names the resource, or nothing. In the second case the resource changes together with nine valid ones:
-//! a server has to find out which of the ten is invalid, and the clients should get the others meanwhile.
+//! a server has to find out which of the ten is invalid, and in the meantime the clients should get the others.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::report::{Row, Table, Target};
 
 /// Time that servers are watched after the NACK.
 const WATCHED: Duration = Duration::from_secs(1);
-/// Changes of other resources meanwhile.
+/// Changes of other resources in this time.
 const CHANGES: usize = 10;
 /// Resources that change together before a NACK that names none.
 const BATCH: usize = 10;

@@ -48,7 +48,7 @@ impl Contestant {
         self.start(Holding::Clusters, 1)?.footprint()
     }
 
-    /// The same for this many node groups, each of which has a few of its own resources.
+    /// The same for this many node groups, each with a few resources of its own.
     pub(super) fn start_grouped(
         self,
         holding: Holding,
@@ -139,7 +139,7 @@ impl Rig {
         })
     }
 
-    /// Counters of our server; `None` for peers, which have none.
+    /// Counters of our server; `None` for peers.
     pub(super) fn counts(&self) -> Result<Option<Counts>, String> {
         let metrics = self.server.hello().split(' ').nth(1);
         metrics.map(Counts::read).transpose()

@@ -143,7 +143,7 @@ impl Part {
         let mut nanos = 0;
         for thread in std::fs::read_dir(&threads).map_err(failed)? {
             let path = thread.map_err(failed)?.path().join("schedstat");
-            // A thread that ended meanwhile had nothing to do with the measured work.
+            // A thread that has ended did not belong to the measured work.
             let Ok(times) = std::fs::read_to_string(&path) else {
                 continue;
             };

@@ -20,7 +20,7 @@ pub(crate) enum ApiWork {
     NextMajor,
 }
 
-/// One part, with what it needs to know.
+/// One part, with its parameters.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Role {
     /// An echo backend on a port that the system chooses, of all loopback addresses.
@@ -41,7 +41,7 @@ pub(crate) enum Role {
     Push {
         holding: Holding,
         count: usize,
-        /// Node groups, each of which has a few of its own resources.
+        /// Node groups, each with a few resources of its own.
         groups: usize,
         /// Use mTLS with `server.pem`, `server.key` and `ca.pem` of this folder.
         keys: Option<PathBuf>,

@@ -24,7 +24,7 @@ use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
 use client::Measured;
 
-/// Backends behind the service, as in the design.
+/// Backends behind the service.
 const BACKENDS: usize = 4;
 
 pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
@@ -72,7 +72,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// One kind of traffic, and the figures that the table shows of it.
+/// One type of traffic, with its figures in the table.
 struct Scenario {
     id: &'static str,
     traffic: Traffic,
@@ -102,7 +102,7 @@ fn p50(measured: &Measured) -> f64 {
     measured.p50_micros
 }
 
-/// The targets of the design: cheaper than hyper, and near the floor.
+/// The targets: cheaper than hyper, and near the floor.
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         id: "R-1",

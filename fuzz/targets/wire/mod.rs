@@ -29,7 +29,7 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
 #[derive(Clone, Copy)]
 struct Field {
     start: usize,
-    /// Begin of the content: behind the tag, and behind the length if there is one.
+    /// Start of the content: after the tag, and after the length if the field has one.
     content: usize,
     end: usize,
     has_length: bool,

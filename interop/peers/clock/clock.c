@@ -1,7 +1,8 @@
 // A wall clock that a test steps while a process runs: for LD_PRELOAD.
 //
 // CLOCK_REALTIME is ahead by the seconds in the file that OXDS_CLOCK names. Other clocks, sleeps and timeouts are as they are.
-// Debian's libfaketime is no alternative: a sleep of Rust (clock_nanosleep until a monotonic time) never ends or fails under it.
+// Debian's libfaketime cannot be used: a sleep of Rust (clock_nanosleep until a monotonic time) never ends or fails
+// under it.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

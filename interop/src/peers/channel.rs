@@ -93,12 +93,12 @@ pub(super) async fn keep_session(
     }
 }
 
-/// A channel of a bootstrap file that makes no call by itself.
+/// A channel of a bootstrap file that makes calls only on request.
 pub(super) fn open_file(bootstrap: &Path) -> Fallible<XdsChannel> {
     open(Bootstrap::from_json(&std::fs::read_to_string(bootstrap)?)?)
 }
 
-/// A channel that makes no call by itself.
+/// A channel that makes calls only on request.
 pub(crate) fn open(bootstrap: Bootstrap) -> Fallible<XdsChannel> {
     open_by(ClientPool::new(bootstrap), LISTENER)
 }

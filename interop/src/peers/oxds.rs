@@ -106,7 +106,8 @@ impl Oxds {
         })
     }
 
-    /// Runs `oxds serve` with these arguments on given addresses, with a log of this name; by a clock, if there is one.
+    /// Runs `oxds serve` with these arguments on given addresses, with a log of this name, and with a clock of the
+    /// scenario, if given.
     pub(crate) async fn serve_as(
         cx: &Context,
         name: &str,
@@ -127,7 +128,7 @@ impl Oxds {
         self.process.logs(texts, limit).await
     }
 
-    /// Stops the process, or lets it go on.
+    /// Stops the process, or continues it.
     pub(crate) async fn signal(&self, signal: Signal) -> Fallible {
         self.process.signal(signal).await
     }

@@ -1,4 +1,4 @@
-//! Replicas: `oxds serve --etcd`, and `oxds publish`, which changes what they serve.
+//! Replicas: `oxds serve --etcd`, and `oxds publish`, which changes their resources.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::{Context, Fallible, http};
 /// Deadline of a publish, for a busy machine.
 const PUBLISH: Duration = Duration::from_secs(100);
 
-/// A replica with what it needs to start again on its addresses.
+/// A replica, with the arguments to start it again on its addresses.
 #[derive(Debug)]
 pub(crate) struct Replica {
     cx: Context,
@@ -174,7 +174,7 @@ impl Replica {
         shown.await.map(drop)
     }
 
-    /// Waits until there is no finding of this rule.
+    /// Waits until no finding of this rule is left.
     pub(crate) async fn finds_no(&self, rule: &str, limit: Duration) -> Fallible {
         let is_gone = |store: &Value| findings(store).all(|finding| finding["rule"] != rule);
         let what = format!("no finding {rule}");

@@ -71,7 +71,7 @@ impl Ring {
         })
     }
 
-    /// Takes one backend out of the assignment. It goes on answering.
+    /// Removes one backend from the assignment. It still answers.
     fn remove(&self, index: usize) -> Fallible<&'static str> {
         let ring = Self::endpoints(&self.backends, Some(index));
         self.folder.write("endpoints.yaml", &[ring])?;

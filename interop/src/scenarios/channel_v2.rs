@@ -122,7 +122,7 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
 
 /// Given go-control-plane of v2, and a cluster whose load it requests,
 /// when a channel calls, and ends,
-/// then the reports, by the v2 service, have every answered call, and besides at most the cancelled ones.
+/// then the reports, by the v2 service, have every answered call, and at most the cancelled ones in addition.
 async fn reports_its_load(cx: Context) -> Fallible {
     let blue = Backend::start("blue").await?;
     let folder = Folder::create(&cx.dir)?;

@@ -1,4 +1,4 @@
-//! A response of which Envoy rejects one resource: the others are served, and only that one is shown as NACKed.
+//! A response with one resource that Envoy rejects: the others are served, and only this one is shown as NACKed.
 //!
 //! Envoy does not say which resource of EDS, RDS and SDS it means, and its message ends after 4,096 bytes, so the server
 //! finds the resource by sending smaller parts.
@@ -155,7 +155,8 @@ async fn one_of_three(cx: Context, protocol: Protocol, sort: &Sort) -> Fallible 
     proxy.oxds.reports_no_rejection(SOON).await
 }
 
-/// Given ten new clusters of which Envoy rejects one, whose name does not fit into the message of the NACK: then Envoy has the
+/// Given ten new clusters, one of which Envoy rejects and whose name does not fit into the message of the NACK: then
+/// Envoy has the
 /// other nine, and the status shows that one alone as NACKed.
 async fn one_of_ten_clusters(cx: Context, protocol: Protocol) -> Fallible {
     let folder = Folder::create(&cx.dir)?;

@@ -105,7 +105,7 @@ impl Load {
     }
 }
 
-/// A control plane over a folder, and a client that calls what it describes.
+/// A control plane over a folder, and a client that calls its services.
 struct Mesh {
     folder: Folder,
     _oxds: Oxds,

@@ -39,7 +39,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     all
 }
 
-/// A control plane over a folder and a client that calls what it describes.
+/// A control plane over a folder and a client that calls its services.
 struct Mesh {
     folder: Folder,
     oxds: Oxds,

@@ -117,7 +117,8 @@ async fn follows_an_edit(cx: Context, client: OldGo) -> Fallible {
 }
 
 /// Given three clients, two of v2 and one of v3, and a further cluster that v2 cannot express,
-/// when the route is edited, then all follow, and the status shows what is withheld from v2, and why.
+/// when the route is edited, then all follow, and the status shows the resources that v2 cannot express, with the
+/// reasons.
 async fn both_see_the_same(cx: Context) -> Fallible {
     let (blue, green) = (
         Backend::start("blue").await?,

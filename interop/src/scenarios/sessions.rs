@@ -1,4 +1,5 @@
-//! Sessions by cookie (gRFC A55, A60), with the same folder for our channel and for C-core. The other languages have none.
+//! Sessions by cookie (gRFC A55, A60), with the same folder for our channel and for C-core. The other languages have no
+//! sessions.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

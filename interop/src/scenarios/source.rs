@@ -122,7 +122,7 @@ pub(super) fn publish(folder: &Path, version: &str, clusters: &[(&str, &str)]) -
 
 /// Given a Python REST server (C-266, C-267, C-268),
 /// when its resources change, fail and are fixed,
-/// then the client follows, keeps its resources meanwhile, sends its version, and gets 304 if nothing has changed.
+/// then the client follows, keeps its resources in between, sends its version, and gets 304 if nothing has changed.
 async fn rest_follows_an_edit(cx: Context) -> Fallible {
     publish(&cx.dir, "1", &[("a", "one"), ("b", "one")])?;
     let mut plane = RestPlane::serve(&cx, &cx.dir).await?;

@@ -12,9 +12,9 @@ pub enum CallFault {
     Refused(Status),
     /// The request takes effect, and this status is the answer: the client cannot know the outcome (G-11).
     EffectAndError(Status),
-    /// The request has no effect, and there is no answer.
+    /// The request has no effect and gets no answer.
     Silence,
-    /// The request takes effect, and there is no answer.
+    /// The request takes effect but gets no answer.
     EffectAndSilence,
 }
 
@@ -97,7 +97,7 @@ impl Faults {
         }
     }
 
-    /// Takes the fault of a call of this method, if there is one.
+    /// Takes the next fault for calls of this method, if any.
     pub(super) fn take_call(&mut self, method: &str) -> Option<CallFault> {
         let found = self.calls.iter().position(|(of, _)| of == method)?;
         self.calls.remove(found).map(|(_, fault)| fault)

@@ -130,7 +130,7 @@ impl Outbox {
         }
     }
 
-    /// Sends all that was delayed.
+    /// Sends all delayed responses.
     pub(super) fn release(&mut self) {
         self.delay = Delay::No;
         for response in std::mem::take(&mut self.delayed) {

@@ -369,7 +369,7 @@ mod tests {
         let nested = TxnRequest {
             compare: vec![absent],
             success: vec![put("b", 0)],
-            // This list is not done, so its lease need not exist.
+            // This list is not executed, so its lease may be missing.
             failure: vec![put("b", 7)],
         };
         let request = TxnRequest {

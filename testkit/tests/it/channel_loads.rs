@@ -177,7 +177,7 @@ async fn c143_orca_metrics_of_backends_are_reported() {
     assert_eq!((queue.requests, queue.total), (5, 15.0));
 }
 
-/// given a control plane that dies, and its LRS with it / then calls succeed as before.
+/// given a control plane that dies together with its LRS / then calls still succeed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c141_calls_do_not_need_load_reports() {
     let [backend] = backends().await;

@@ -53,7 +53,7 @@ async fn c273_c274_c277_c278_delta_follows_the_folder() {
     error(&mut a, WatchErrorReason::DoesNotExist).await;
 }
 
-/// given a client with two clusters / when the server restarts and one cluster was deleted meanwhile / then the client
+/// given a client with two clusters / when the server restarts without one of the clusters / then the client
 /// loses that one, and the other is not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c276_after_a_restart_only_changes_are_sent() {

@@ -113,7 +113,8 @@ async fn c157_connection_without_response_does_not_take_over() {
     assert_eq!(&*value(&mut watch).await.eds_service_name, "b");
 }
 
-/// given three control planes of which the third serves / when the second returns / then it serves, the third's socket
+/// given three control planes, the third of which is in use / when the second returns / then it serves, the third's
+/// socket
 /// closes, and the first is still tried; when the first returns / then it serves alone.
 #[tokio::test]
 async fn c155_c159_three_servers_are_promoted_in_order() {

@@ -216,7 +216,7 @@ async fn incomplete_message_ends_with_its_stream() {
     let mut frame = vec![0, 0x3f, 0xff, 0xff, 0xff];
     frame.extend(cluster("c", "never").encode_to_vec());
     stream.garble(frame);
-    // Meanwhile the client obeys commands.
+    // In this time the client obeys commands.
     let other = client.watch::<Cluster>("d");
     assert_eq!(stream.request().await.unwrap().resource_names, ["c", "d"]);
     stream.end(Code::Ok, "");

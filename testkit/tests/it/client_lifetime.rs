@@ -205,7 +205,7 @@ async fn c10_an_ipv6_address_dials() {
     }
 }
 
-/// given a server with two addresses, of which the first accepts connections and stays silent / then the second is
+/// given a server with two addresses, the first of which accepts connections and stays silent / then the second is
 /// dialled too (RFC 8305, d9), long before the first attempt ends after 20 s.
 #[tokio::test(start_paused = true)]
 async fn c10_silent_address_takes_no_time_from_the_next() {

@@ -375,7 +375,7 @@ async fn d9_ads_lrs_and_retries_share_one_connection() {
     assert_eq!(server.accepted(), 1);
 }
 
-/// given a stream that waits for its retry / when its last watch ends meanwhile / then the connection closes.
+/// given a stream that waits for its retry / when its last watch ends / then the connection closes.
 #[tokio::test]
 async fn d9_connection_closes_if_nothing_waits_for_the_retry() {
     let (server, client) = start().await;

@@ -29,7 +29,7 @@ pub(crate) struct Listening {
     _second: Dispatch,
 }
 
-/// Makes a subscriber the one of this thread, so that it gets every event, also of places that another test met first.
+/// Sets the subscriber of this thread, so that it gets every event, also of call sites that another test reached first.
 pub(crate) fn listen(subscriber: impl Subscriber + Clone + Send + Sync + 'static) -> Listening {
     Listening {
         _second: Dispatch::new(subscriber.clone()),

@@ -144,7 +144,7 @@ fn respond_in(api: ApiVersion, stream: &mut AdsStream, version: &str, clusters: 
     });
 }
 
-/// given a v3 client / when it gets a v2 response, then one that it must reject / then it has the resource, and both
+/// given a v3 client / when it gets a v2 response, and then an invalid one / then it has the resource, and both
 /// its ACK and its NACK use v3.
 #[tokio::test]
 async fn c55_c56_ack_and_nack_use_the_version_of_the_stream() {
@@ -175,7 +175,8 @@ async fn c55_c56_ack_and_nack_use_the_version_of_the_stream() {
     assert!(nack.error_detail.is_some());
 }
 
-/// given two servers of which only the second declares v3 / when the first dies and returns / then the client uses each
+/// given two servers, only the second of which declares v3 / when the first dies and returns / then the client uses
+/// each
 /// server's own version, and the watcher sees values only.
 #[tokio::test]
 async fn c51_fallback_uses_each_servers_own_version() {

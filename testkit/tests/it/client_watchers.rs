@@ -56,7 +56,7 @@ async fn c87_next_response_waits_until_watchers_have_read() {
 
         stream.respond(&ResourceType::CLUSTER, "2", both("2"));
         assert!(timeout(A_WHILE, stream.request()).await.is_err());
-        // Meanwhile the client obeys commands.
+        // In this time the client obeys commands.
         let other = client.watch::<Assignment>("e");
         assert_eq!(stream.request().await.unwrap().resource_names, ["e"]);
         drop(other);
@@ -94,7 +94,7 @@ async fn c87_unread_watch_does_not_stop_the_stream() {
     assert_eq!(&*value(&mut unread).await.eds_service_name, "4");
 }
 
-/// given a wildcard watch that is never read / when clusters come and go meanwhile / then it returns the current
+/// given a wildcard watch that is never read / when clusters are added and removed / then it returns the current
 /// clusters, and no past state.
 #[tokio::test]
 async fn c280_unread_wildcard_watch_keeps_no_history() {
@@ -168,7 +168,7 @@ async fn c88_watcher_that_starts_watches_does_not_deadlock() {
 }
 
 /// given two clusters that always change together / when the cache is inspected all the time / then every result has
-/// both at one version, and changes continue meanwhile.
+/// both at one version, while changes continue.
 #[tokio::test(flavor = "multi_thread")]
 async fn c128_inspection_shows_one_consistent_moment() {
     let server = ControlPlane::start().await.unwrap();

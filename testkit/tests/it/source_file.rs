@@ -94,7 +94,7 @@ fn forms() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// given a file that holds a `DiscoveryResponse`, in each format that its extension may name / when a cluster of it is
+/// given a file with a `DiscoveryResponse`, in each format that a file extension selects / when a cluster of it is
 /// watched / then it is delivered; a cluster that the file lacks does not exist once the resource timer has expired.
 #[tokio::test(flavor = "multi_thread")]
 async fn c262_a_file_of_any_format_is_read() {

@@ -1,4 +1,5 @@
-//! GB-12: a replica is cut off from etcd, whose history is discarded meanwhile: until it serves what it has missed.
+//! GB-12: a replica is cut off from etcd, and etcd discards its history in this time: time until the replica serves the
+//! missed publishes.
 //!
 //! ```text
 //!   cut off ── 50 publishes of a cluster each ── compaction ── connected: reads everything ── its clients have the 50, and no others
@@ -49,7 +50,8 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let names = 1..=CHANGES * rounds;
     let swarms = swarms(&fleet.replicas, names, clients).await?;
     let swarm = &swarms[0];
-    // What a replica that is cut off reported last stays until its lease ends: with few streams in it, the others would ask theirs to move.
+    // The last report of a replica that is cut off stays until its lease ends. If it has few streams, the other
+    // replicas ask their clients to move.
     etcd.settled(PREFIX, clients + 1).await?;
     let mut writer = etcd.quick_writer(PREFIX, clusters).await?;
     let resources = swarm.mark().resources;

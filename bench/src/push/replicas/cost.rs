@@ -1,4 +1,4 @@
-//! GB-9: CPU of a replica per publish of one cluster, beyond what it needs without publishes, by the number of clusters.
+//! GB-9: CPU of a replica per publish of one cluster, beyond its CPU without publishes, by the number of clusters.
 //!
 //! ```text
 //!   warm-up ──▶ no publishes: CPU per second ──▶ publishes at a pace, then a pause for the last status keys
@@ -6,7 +6,8 @@
 //!                        └── of the same time, subtracted ◀───────┘ CPU, divided by the number of publishes
 //! ```
 //!
-//! All that a publish causes in a replica is counted: its status key, and those of the others that it reads. The server whose program
+//! Everything that a publish causes in a replica is counted: its status key, and the status keys of the others that it
+//! reads. The server whose program
 //! changes its cache has the same pace: what is not in the caches of the processor costs both more.
 
 use std::time::{Duration, Instant};

@@ -148,7 +148,7 @@ impl Etcd {
         Ok(())
     }
 
-    /// Waits until every replica reports this many streams, and that all of them have accepted what is published.
+    /// Waits until every replica reports this many streams, and all of them have accepted the latest publish.
     pub(super) async fn settled(
         &mut self,
         prefix: &str,

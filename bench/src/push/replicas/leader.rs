@@ -5,7 +5,7 @@
 //!   plain puts ─┴─▶ member ──┘   the leader is killed: the longest time between two acknowledgements
 //! ```
 //!
-//! The bar is etcd's election and half a second: a member that is asked again and again says when there is a new leader.
+//! The bound is etcd's election and half a second. Another member, which is asked repeatedly, reports the new leader.
 //!
 //! A plain put beside each writer shows the pause of etcd's own client: it is tried again at the next member, as a publish is. A follower that
 //! has sent a write to the leader that died answers it after 7 s: the client's time limit of 5 s ends it before. A publish looks for the
@@ -131,7 +131,7 @@ struct Round {
     election: Duration,
 }
 
-/// Publishes and puts until the leader is dead, and both have gone on for a while.
+/// Publishes and puts until the leader is dead and both have continued for a while.
 async fn kill_leader(
     etcd: &mut Etcd,
     at: At,

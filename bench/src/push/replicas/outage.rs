@@ -1,4 +1,4 @@
-//! GB-16: all of etcd is away, one of three replicas is killed meanwhile, and its clients connect to the others.
+//! GB-16: all of etcd is away; in this time one of three replicas is killed, and its clients connect to the others.
 //!
 //! ```text
 //!   etcd is killed ── replicas try to connect: CPU ── GB-4 ── etcd is back ── a publish: clients get nothing else
@@ -29,7 +29,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     let clients = Clients::of(&fleet.replicas[0], clusters, count).await?;
     let swarms = clients.connect(&fleet.replicas).await?;
 
-    // Replicas have ended what they do after their start.
+    // Replicas have finished the work of their start.
     sleep(away / 6).await;
     let idle = percent(&fleet.replicas, away / 6).await?;
     etcd.members.kill_all();

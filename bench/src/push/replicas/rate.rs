@@ -105,7 +105,7 @@ struct Arrival {
     at: Instant,
 }
 
-/// Connects a client to each replica, which gets everything and then sends what it gets.
+/// Connects a client to each replica. It receives all resources, and then reports each update.
 async fn follow(replicas: &[Replica]) -> Result<mpsc::UnboundedReceiver<Arrival>, String> {
     let (sender, arrivals) = mpsc::unbounded_channel();
     for (replica, server) in replicas.iter().enumerate() {

@@ -153,7 +153,7 @@ impl Restarting {
         old.part.terminate(END).await?;
         let new = self.replica(number).await?;
         self.running.insert(number, new);
-        // It serves its state at once; with etcd it goes on.
+        // The replica serves its state at once, and follows etcd later.
         let is_connected = |replica: &Replica| Ok(replica.metric("oxds_store_connected")? == 1);
         self.running[number].until("connected", is_connected).await
     }
@@ -173,7 +173,7 @@ fn are_connected(roamers: &Roamers, count: usize) -> bool {
     roamers.clients().iter().sum::<usize>() == count
 }
 
-/// Publishes a mesh with this backend beside what is published.
+/// Publishes a mesh with this backend in addition to the published resources.
 async fn publish(etcd: &Etcd, folder: &Path, backend: &str) -> Result<(), String> {
     resources::save(folder, "routes", backend)?;
     let program = program("OXDS_BENCH_OXDS")?;

@@ -26,7 +26,7 @@ const MOST_MILLIS: f64 = 600.0;
 const MOST_WRITES: f64 = 2.0;
 
 pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    // A pause between publishes: replicas write each one's status by itself.
+    // With a pause between publishes, replicas write a status for each of them.
     let (clients, rounds, pace) = if plan.smoke {
         (10, 2, Duration::from_secs(1))
     } else {

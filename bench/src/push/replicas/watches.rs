@@ -1,4 +1,4 @@
-//! Watches: when etcd has committed a publish, and what it has committed.
+//! Watches: when etcd has committed a publish, and its content.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ impl Etcd {
         watch(&self.client, prefix).await
     }
 
-    /// Does the same with a watch of each member: they apply what is committed at different times.
+    /// Does the same with a watch of each member: members apply a commit at different times.
     pub(super) async fn watch_all(&self, prefix: &str) -> Result<Vec<Times>, String> {
         let endpoints: Endpoints = self.urls.parse().map_err(text)?;
         let options = ClientOptions::new(&endpoints, None).map_err(text)?;
@@ -38,7 +38,8 @@ impl Etcd {
         Ok(self.history(all, revision, now).await?.len())
     }
 
-    /// Returns all that happened to a range of keys after a revision, up to the last one, which has a change of such a key. An empty end is a
+    /// Returns all events of a range of keys after a revision, up to the last one, which has a change of such a key. An
+    /// empty end is a
     /// single key.
     pub(super) async fn history(
         &self,

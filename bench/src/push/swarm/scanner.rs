@@ -8,7 +8,7 @@
 //!       └────────────────┘
 //! ```
 //!
-//! A generator with a thousand streams must not spend on each what a client would: a response of 50 MB costs it its
+//! A generator with a thousand streams must spend less per stream than a client: a response of 50 MB costs it its
 //! socket reads and a few steps per resource.
 
 /// Field numbers that the SotW and the delta response share.

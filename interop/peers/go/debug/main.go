@@ -41,7 +41,7 @@ func must(err error) {
 	}
 }
 
-// seconds fails where there is no time.
+// seconds fails if the time is missing.
 func seconds(at *timestamppb.Timestamp) int64 { return at.Seconds }
 
 func address(of *channelz.Address) string {

@@ -22,7 +22,8 @@ impl Etcd {
         self.etcdctl_at(&url, &arguments).await.map(drop)
     }
 
-    /// Replaces all members by members with the data of a backup, at the same addresses. With `is_bumped`, revisions go on far after
+    /// Replaces all members by members with the data of a backup, at the same addresses. With `is_bumped`, revisions
+    /// continue far after
     /// those that were ever used, and all of them are compacted.
     pub(crate) async fn restore(&mut self, file: &Path, is_bumped: bool) -> Fallible {
         self.kill().await?;

@@ -28,7 +28,7 @@ pub(crate) struct Member {
     process: Option<Process>,
 }
 
-/// Name, addresses and folder of a member: what a start needs, and so a restart.
+/// Name, addresses and folder of a member: the arguments of a start and of a restart.
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) name: String,
@@ -155,7 +155,7 @@ impl Member {
         self.process.as_mut().ok_or_else(|| stopped().into())
     }
 
-    /// Stops the process, or lets it go on.
+    /// Stops the process, or continues it.
     pub(crate) async fn signal(&mut self, signal: Signal) -> Fallible {
         self.process()?.signal(signal).await
     }

@@ -146,7 +146,7 @@ impl Etcd {
         urls.collect::<Vec<_>>().join(",")
     }
 
-    /// Connects to the first member once there is a leader.
+    /// Connects to the first member when the cluster has a leader.
     pub(crate) async fn connect(&self) -> Fallible<EtcdClient> {
         let [first, ..] = self.members.as_slice() else {
             return Err("a cluster has a member".into());

@@ -1,6 +1,7 @@
 //! Envoy and oxds agree on the resources that deprecated, unfinished and unknown fields keep from being used (V-45, V-58, V-59).
 //!
-//! oxds serves all of them, with overrides; Envoy has none. What Envoy NACKs must be what `oxds validate` refuses.
+//! oxds serves all of them, with overrides; Envoy has no overrides. Envoy must NACK exactly the resources that `oxds
+//! validate` rejects.
 
 mod cases;
 

@@ -114,9 +114,10 @@ const ROLES: [&[&str]; 17] = [
     &["auth", "enable"],
 ];
 
-/// given users with the documented roles, and tokens that expire after 2 s / when the token of a replica has expired / then its watch goes on;
+/// given users with the documented roles, and tokens that expire after 2 s / when the token of a replica has expired /
+/// then its watch continues;
 /// after a lost connection it gets another token and follows. A writer cannot write another lane. A permission that is revoked shows with
-/// its keys at the next connection, and the replica serves on.
+/// its keys at the next connection, and the replica keeps serving.
 async fn users(cx: Context, release: Release) -> Fallible {
     let ttl: [OsString; 2] = ["--auth-token-ttl".into(), "2".into()];
     let etcd = Etcd::start(&cx, release, &ttl).await?;
@@ -147,7 +148,7 @@ async fn users(cx: Context, release: Release) -> Fallible {
     let client = Subscriber::start(vec![replica.grpc], Protocol::Delta);
     client.has_only(&[("a", "1")], SOON).await?;
     replica.finds_no("status-key", SOON).await?;
-    // A token that is not used expires; the watch with it goes on.
+    // A token that is not used expires; its watch continues.
     let member = &etcd.members[0];
     member
         .logs(&["deleted a simple token", "writer"], SOON)
@@ -236,7 +237,7 @@ async fn certificates(cx: Context, release: Release) -> Fallible {
     let client = Subscriber::start(vec![replica.grpc], Protocol::Delta);
     client.has_only(&[("a", "1")], SOON).await?;
 
-    // Only etcd has new files: nothing of it is trusted.
+    // Only etcd has new files: the replica does not trust it.
     let new = Authority::new("new")?;
     let kept = std::fs::read(file("ca.pem"))?;
     etcd.kill().await?;

@@ -35,7 +35,8 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     ]
 }
 
-/// given three members / when two of them die / then the replica serves on, shows that it is not connected, and a publish fails; when one
+/// given three members / when two of them die / then the replica keeps serving, shows that it is not connected, and a
+/// publish fails; when one
 /// returns, the next publish arrives, and the client gets nothing else.
 async fn quorum(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
@@ -128,7 +129,7 @@ async fn away(cx: Context, release: Release) -> Fallible {
     content.replace(&[("a", "2")]).await?;
     for (client, mark) in [(&client, marks.0), (&returning, marks.1)] {
         client.has_only(&[("a", "2")], SOON).await?;
-        // A client that connects again with what it has may get an empty response.
+        // A client that reconnects with its versions may get an empty response.
         let received = client.since(mark);
         let more = received
             .iter()
@@ -181,7 +182,8 @@ async fn stopped(cx: Context, release: Release) -> Fallible {
     replica.serves(2, ELECTION).await
 }
 
-/// given a replica that etcd is away for / when publishes with a removal are made and compacted meanwhile / then the replica reads
+/// given a replica without a connection to etcd / when publishes with a removal are made and compacted / then the
+/// replica reads
 /// everything, and its client gets exactly the difference.
 async fn compacted(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;

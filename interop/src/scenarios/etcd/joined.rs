@@ -11,7 +11,7 @@ use crate::wait::until;
 use crate::wire::{Protocol, Wire};
 use crate::{Context, Fallible};
 
-/// Clients beside those in four languages: fewer are no load, which is not moved.
+/// Clients in addition to those in four languages. With fewer, replicas do not move clients.
 const SUBSCRIBERS: usize = 24;
 /// Fewest clients of the replica that joined at the end: within 20 % of the mean of both.
 const SHARE: u64 = 11;

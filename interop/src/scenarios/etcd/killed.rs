@@ -153,7 +153,7 @@ async fn kill_at(client: &EtcdClient, content: &Content, step: Step) -> Fallible
     Ok(())
 }
 
-/// Waits until the marks of dead writers are gone.
+/// Waits until the marks of dead writers have been removed.
 async fn lease_ends(client: &EtcdClient) -> Fallible {
     let stage = format!("{PREFIX}l/main/s/");
     crate::wait::until("the end of the lease of a dead writer", LEASE, async || {

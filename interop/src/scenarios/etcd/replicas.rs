@@ -24,7 +24,7 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     )]
 }
 
-/// Three replicas behind a balancer for SotW and one for delta, which count what they pass on.
+/// Three replicas behind a balancer for SotW and one for delta, which count the bytes that they forward.
 struct Fleet {
     replicas: Vec<Replica>,
     sotw: Wire,

@@ -165,7 +165,7 @@ async fn replaced(cx: Context, release: Release) -> Fallible {
     replica.finds("went-back", &[text], RETURN).await?;
     replica.is_ready(true, SOON).await?;
     client.received_nothing(mark)?;
-    // Away meanwhile, so that it does not see the publishes in between.
+    // It is stopped, so that it does not see the publishes in between.
     gate.close();
     foreign.set(&[("a", "later"), ("c", "1")])?;
     foreign.publish(&["--prune", "--accept-restored"]).await?;

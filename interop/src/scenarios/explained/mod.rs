@@ -89,7 +89,7 @@ async fn envoy(
     Ok((oxds, envoy, address))
 }
 
-/// A test of `oxds route test`: a request, and what the client found.
+/// A test of `oxds route test`: a request, with the result of the client.
 fn case(place: (&str, String), rules: &str, asked: &Asked, found: (&str, Value)) -> Value {
     let mut case = json!({
         "request": asked.path,
@@ -103,7 +103,7 @@ fn case(place: (&str, String), rules: &str, asked: &Asked, found: (&str, Value))
     case
 }
 
-/// Asserts that `oxds route` says of each request what the client found.
+/// Asserts that `oxds route` gives the result of the client for each request.
 async fn assert_explained(cx: &Context, folder: &Folder, cases: Vec<Value>) -> Fallible {
     let reach = cases.iter().filter(|case| case.get("cluster").is_some());
     let (count, reach) = (cases.len(), reach.count());

@@ -198,7 +198,7 @@ async fn refuse(cx: Context) -> Fallible {
 }
 
 /// Given calls under way, when authority and certificates of both sides are replaced,
-/// then the calls go on, Envoy connects to another server with the new ones, and no call has failed.
+/// then calls continue, Envoy connects to another server with the new ones, and no call has failed.
 async fn rotate(cx: Context) -> Fallible {
     let world = World::start(cx).await?;
     let make = ServerMake::Oxds;

@@ -109,7 +109,8 @@ pub(super) fn status_by_client(
     }
 }
 
-/// Texts in the log of a server that has refused the certificate of a client; `None` if it need not log it.
+/// Texts in the log of a server that has rejected the certificate of a client; `None` if a line in the log is not
+/// required.
 pub(super) fn log_by_client(
     caller: Caller,
     server: ServerMake,

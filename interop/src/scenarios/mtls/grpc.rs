@@ -87,7 +87,8 @@ async fn fail(load: &Load, what: &str, texts: &[&str]) -> Fallible {
 
 /// Given calls under way, when the authority and the certificates of both sides are replaced on disk, so that no earlier certificate is
 /// valid beside them,
-/// then the calls go on; the next connection to the server has the new certificates; the running client connects with the new
+/// then calls continue; the next connection to the server has the new certificates; the running client connects with
+/// the new
 /// ones to another server, which never had others; and no call has failed.
 async fn rotate(cx: Context, caller: Caller, make: ServerMake) -> Fallible {
     let world = World::start(cx).await?;

@@ -80,7 +80,7 @@ impl Differences {
     }
 }
 
-/// Given a server, whose routes have the rules of the cases, and a client that sends what the cases say,
+/// Given a server, whose routes have the rules of the cases, and a client that sends the requests of the cases,
 /// then the server denies exactly the calls that our engine denies.
 async fn agrees(cx: Context, make: ServerMake) -> Fallible {
     let folder = Folder::create(&cx.dir)?;

@@ -17,7 +17,7 @@ use crate::messages::{
 /// Response of a successful call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
-    /// Answering host; empty if the response has none.
+    /// Host that answered; empty if the response has no host.
     pub(super) host: String,
     pub(super) initial: MetadataMap,
     pub(super) trailing: MetadataMap,

@@ -189,7 +189,7 @@ impl Conductor {
         }
     }
 
-    /// Replaces all members by those of the backup. Writers die; what they published after the backup is lost, and only that.
+    /// Replaces all members by those of the backup. Writers die. Only their publishes after the backup are lost.
     async fn restore(&mut self, is_bumped: bool) -> Fallible {
         self.writers.kill().await;
         self.world.networks[WRITERS].cut();

@@ -1,4 +1,4 @@
-//! The heads of etcd, each of them: from the latest one back to the one that the record has.
+//! All heads of etcd, from the latest one back to the last one in the record.
 
 use std::time::Duration;
 

@@ -28,7 +28,8 @@ const HEAL: Duration = Duration::from_secs(2);
 /// Heads of the lanes that a replica serves, as the status page has them.
 type Served = BTreeMap<String, (u64, String, String)>;
 
-/// Waits until all that was broken works and the writers have ended. Then publishes to both lanes, and fails unless all replicas and
+/// Waits until all faults are repaired and the writers have ended. Then publishes to both lanes, and fails unless all
+/// replicas and
 /// clients have that within 2 s; checks everything that was seen before.
 pub(super) async fn heal(world: &mut World, writers: &mut Writers, shared: &Shared) -> Fallible {
     follow(world, shared).await?;

@@ -9,7 +9,7 @@ use crate::peers::etcd::Release;
 pub(super) const EACH: usize = 3;
 /// Number of the writers' network among the networks; those of the replicas have the replicas' numbers.
 pub(super) const WRITERS: usize = EACH;
-/// Before it, a round has no fault: replicas save what they serve within a second.
+/// Time without faults at the start of a round, in which replicas save their state (within a second).
 const CALM: usize = 1_000;
 
 /// Kinds of faults.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     CloseReplica,
     /// The same for all replicas.
     CloseReplicas,
-    /// Nothing of a replica arrives at one member, and nothing comes from there; connections stay open.
+    /// No bytes pass between a replica and one member; connections stay open.
     SilenceMember,
     /// The same at all members.
     SilenceReplica,

@@ -1,4 +1,4 @@
-//! The chain of each lane as it came to be, and what was promised to the writers.
+//! The chain of each lane in the order of its publishes, and the acknowledgements to the writers.
 //!
 //! It knows nothing of etcd: [`heads`](super::heads) reads the chain, [`writers`](super::writers) begin publishes and get acknowledgements,
 //! and [`sight`](super::sight) asks it about the states of clients. So that the check is checked, `tests.rs` gives it histories with faults.
@@ -74,7 +74,7 @@ impl Record {
         self.is_restored
     }
 
-    /// Adds the head that the store has now. Fails if it is no valid successor of the one before.
+    /// Adds the head that the store has now. Fails if it is not a valid successor of the head before.
     pub(super) fn publish(&mut self, lane: usize, head: &Head) -> Fallible {
         let name = LANES[lane];
         let (publish, seq) = (head.publish, head.seq);
@@ -124,7 +124,7 @@ impl Record {
         Ok(())
     }
 
-    /// Notes that all replicas serve what the store has.
+    /// Notes that all replicas serve the state of the store.
     pub(super) fn heal(&mut self) {
         self.is_restored = false;
     }

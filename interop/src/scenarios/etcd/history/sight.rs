@@ -14,7 +14,8 @@ pub(super) const WIPED: u64 = 1 << 32;
 pub(super) struct Sight {
     name: String,
     protocol: Protocol,
-    /// The client stays at one replica. A client that moves may come to a replica that is behind the one before.
+    /// Whether the client stays at one replica. A client that moves may come to a replica that is behind the previous
+    /// one.
     is_bound: bool,
     has: Clusters,
     /// Delta: clusters of the stream before of which this one has said nothing. Their removal is held until the client could subscribe
@@ -46,7 +47,8 @@ impl Sight {
         &self.name
     }
 
-    /// Checks the state after a response. Fails if it is not of the chain, a mix of two publishes, or before the one before.
+    /// Checks the state after a response. Fails if it is not in the chain, if it mixes two publishes, or if it is older
+    /// than the state before.
     pub(super) fn see(&mut self, record: &Record, response: &Received) -> Fallible {
         match self.protocol {
             Protocol::Sotw => self.has.clone_from(&response.changed),
@@ -62,8 +64,9 @@ impl Sight {
         for (lane, name) in LANES.iter().enumerate() {
             let located = record.locate(lane, &self.has, &self.leftover);
             let at = located.map_err(|error| format!("{}: {name}: {error}", self.name))?;
-            // A replica that starts again serves what it had saved. That may be older than what it had served, and never older than
-            // what it had served a second before.
+            // A replica that starts again serves its saved state. That may be older than the last served state, but
+            // never older than
+            // the state that it served a second before.
             let floor = match goes_on {
                 true => self.latest[lane].max(self.floor[lane]),
                 false => self.floor[lane],

@@ -197,7 +197,8 @@ fn g40_reordered_states_are_found() {
     fails(client.see(&record, &sotw(state(1))), "went back");
 }
 
-/// given a replica that was killed / when it starts again / then it may serve what it had saved, though nothing before the last healing;
+/// given a replica that was killed / when it starts again / then it may serve its saved state, but no state before the
+/// last healing;
 /// without a state it may not go back.
 #[test]
 fn g40_restarted_replica_goes_back_within_limits() {

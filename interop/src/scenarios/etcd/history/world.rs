@@ -75,7 +75,7 @@ impl Network {
     }
 }
 
-/// A client of replicas, and what it has seen.
+/// A client of replicas, with the states that it has received.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) subscriber: Subscriber,

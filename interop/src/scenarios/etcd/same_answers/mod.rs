@@ -69,7 +69,7 @@ async fn compare(cx: Context, release: Release) -> Fallible {
     }
 }
 
-/// Does an operation, and returns the answer as text, without what is different in each cluster.
+/// Does an operation, and returns the answer as text, without the parts that differ in each cluster.
 async fn answer(client: &EtcdClient, operation: &Operation) -> Fallible<String> {
     Ok(match operation.clone() {
         Operation::Range(request) => stripped(client.range(request).await),
