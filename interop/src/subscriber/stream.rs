@@ -46,7 +46,7 @@ pub(super) async fn follow(
     let before = process();
     let socket = TcpStream::connect(server).await?;
     if process() != before {
-        return Err("the server was restarted meanwhile".into());
+        return Err("the server was restarted during the connect".into());
     }
     lock(seen).begin_stream(before);
     socket.set_nodelay(true)?;

@@ -124,7 +124,7 @@ impl Mvcc {
     /// Discards the history before a revision.
     ///
     /// # Errors
-    /// That was done before, or the revision is in the future.
+    /// The history is already discarded up to there, or the revision is in the future.
     pub(super) fn compact(&mut self, revision: i64) -> Result<(), Status> {
         if revision <= self.compacted {
             return Err(refusal::compacted());

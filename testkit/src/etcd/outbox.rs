@@ -1,4 +1,4 @@
-//! Responses on their way to a client, and the faults that they meet.
+//! Responses on their way to a client, and their faults.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -15,11 +15,11 @@ use super::member::Member;
 use super::mvcc::KeyRange;
 use super::users::Need;
 
-/// A request with one answer.
+/// A request with one response.
 pub(super) trait Call: Message + Default + 'static {
     type Answer: Answer;
 
-    /// Returns the permissions that it needs; `None` if it needs not even a user.
+    /// Returns the permissions that the request needs; `None` if it needs no user.
     fn needs(&self) -> Option<Vec<Need<'_>>>;
 
     /// Returns whether a member without a leader cannot answer it.
@@ -27,14 +27,14 @@ pub(super) trait Call: Message + Default + 'static {
         true
     }
 
-    /// Does it.
+    /// Executes the request.
     ///
     /// # Errors
     /// A refusal.
     fn act(&self, data: &mut Data, member: &Member) -> Result<Self::Answer, Status>;
 }
 
-/// An answer with a header.
+/// A response with a header.
 pub(super) trait Answer: Message + Default + 'static {
     fn header(&mut self) -> &mut Option<ResponseHeader>;
 }

@@ -190,7 +190,7 @@ impl ScriptedEtcd {
         })
     }
 
-    /// Makes a transaction.
+    /// Executes a transaction.
     ///
     /// # Errors
     /// etcd's refusal.
@@ -264,13 +264,15 @@ impl ScriptedEtcd {
         self.member.faults().watches.push_back(fault);
     }
 
-    /// Answers this number of calls, and holds those after it: they wait, without effect, for [`release`](Self::release). A call of
-    /// which the client is gone never takes effect. The calls with which a client connects (`Status`, `Authenticate`) are always answered.
+    /// Answers this number of calls, and holds those after it: they wait, without effect, for
+    /// [`release`](Self::release). If the
+    /// client of such a call has disconnected, the call never takes effect. The calls with which a client connects
+    /// (`Status`, `Authenticate`) are always answered.
     pub fn hold_after(&self, calls: usize) {
         self.member.faults().calls_left = Some(calls);
     }
 
-    /// Sends the responses that were delayed, and does the calls that are held.
+    /// Sends the delayed responses, and executes the held calls.
     pub fn release(&self) {
         self.member.faults().calls_left = None;
         self.member.releases.send_modify(|count| *count += 1);

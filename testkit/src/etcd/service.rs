@@ -104,7 +104,7 @@ impl<Q: Call> UnaryService<Q> for Unary {
     }
 }
 
-/// Does a call, or what its fault demands.
+/// Executes a call, or its fault.
 fn respond<Q: Call>(member: &Member, method: &str, request: &Request<Q>) -> Pending<Q::Answer> {
     let fault = member.faults().take_call(method);
     let act = || act(member, request);
@@ -121,7 +121,7 @@ fn respond<Q: Call>(member: &Member, method: &str, request: &Request<Q>) -> Pend
     Box::pin(async { answer })
 }
 
-/// Checks a request in etcd's order, and does it.
+/// Checks a request in etcd's order, and executes it.
 fn act<Q: Call>(member: &Member, request: &Request<Q>) -> Result<Q::Answer, Status> {
     let message = request.get_ref();
     let size = message.encoded_len();

@@ -168,7 +168,7 @@ impl Path {
         }
     }
 
-    /// Checks the operations that will be done, before any of them is.
+    /// Checks all operations that will be executed, before the first one.
     ///
     /// # Errors
     /// A read is at a revision that does not exist, a lease does not exist, or a key whose value shall be kept.

@@ -64,9 +64,9 @@ async fn killed_backend(cx: Context, cast: Cast) -> Fallible {
     a.kill().await?;
     mesh.client.next(1).await?;
     // Until the client notices, a call starts every 10 ms.
-    let meanwhile = i32::try_from(began.elapsed().as_millis() / 10)?;
+    let started = i32::try_from(began.elapsed().as_millis() / 10)?;
     mesh.served_by(&["b", "c"]).await?;
-    mesh.client.at_most_failed(2 + meanwhile).await
+    mesh.client.at_most_failed(2 + started).await
 }
 
 /// Given calls to two backends, when the route moves to another cluster with other endpoints, and the old one is
