@@ -90,8 +90,8 @@ impl Follower {
             }
             Some(ReadReason::WentBack)
         } else {
-            // The history of a store that was restored meanwhile has its publishes before the statuses of replicas, which a read shows
-            // together (G-27).
+            // If the store was restored, its history has its publishes before the statuses of replicas. A read shows
+            // them together (G-27).
             let is_empty = is_resuming && !self.view.lanes.has_state();
             let contradiction = checked.contradicts(&self.view.lanes);
             contradiction.or_else(|| is_empty.then_some(ReadReason::First))

@@ -5,7 +5,7 @@
 //!                                              └── it is not: unpublished, not complete yet, or diverged
 //! ```
 //!
-//! So memory and time follow the size of a change, and nothing is served that no head vouches for.
+//! So memory and time follow the size of a change, and only states that a head vouches for are served.
 
 use std::collections::btree_map::Entry as Slot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +77,7 @@ struct Change {
 /// Stage of a large publish that the head names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// There is none, or its changes are known.
+    /// The head names no stage, or its changes are known.
     #[default]
     None,
     /// The stage must be read at the revision of the head.

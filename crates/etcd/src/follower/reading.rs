@@ -57,7 +57,7 @@ impl Follower {
         };
         let read = match answer {
             Ok(page) => page,
-            // The revision of the first page was compacted meanwhile: pages of different revisions would lose changes.
+            // The revision of the first page has been compacted. Pages of different revisions would lose changes.
             Err(failure) if failure.kind == FailureKind::Compacted => {
                 return self.read_all(now, ReadReason::Compacted);
             }

@@ -58,7 +58,7 @@ pub enum PublishOutcome {
     },
     /// The lane has the wanted state already. Nothing was written (G-13).
     Unchanged {
-        /// Number of the latest publish; 0 if there is none.
+        /// Number of the latest publish; 0 before the first one.
         seq: u64,
     },
     /// A dry run would change this.

@@ -127,7 +127,7 @@ impl Publisher {
             Some(failing) => (failing.since, failing.failures + 1),
             None => (now, 1),
         };
-        // The next member may be well: a dead one answers at once, and is no reason to wait longer.
+        // Try the next member without delay: a dead member fails immediately.
         let rounds = (failures - 1) / self.work.options.members.max(1);
         let until = now + delay_after(rounds);
         self.failing = Some(Failing {
@@ -146,7 +146,8 @@ impl Publisher {
         self.work.take_verdict(now, is_valid);
     }
 
-    /// Returns the next request. There is none while one is not answered, or before [`poll_timeout`](Self::poll_timeout).
+    /// Returns the next request; `None` while a request is not answered, and before
+    /// [`poll_timeout`](Self::poll_timeout).
     pub fn poll_transmit(&mut self, now: Instant) -> Option<PublishRequest> {
         let is_waiting = self
             .failing

@@ -121,7 +121,7 @@ impl Work {
         }
     }
 
-    /// Handles the deletion of a stage, unless its writer came back or the head was changed meanwhile.
+    /// Handles the deletion of a stage, unless its writer has returned or the head has changed.
     pub(super) fn take_undo(&mut self, mut dead: VecDeque<PublishId>, is_deleted: bool) {
         if let Some(publish) = dead.pop_front()
             && is_deleted

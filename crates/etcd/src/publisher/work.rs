@@ -183,7 +183,7 @@ impl Work {
         }
     }
 
-    /// Returns the revision of the head that the publish is based on; 0 if there is none.
+    /// Returns the revision of the head that the publish is based on; 0 before the first publish.
     pub(super) fn base(&self) -> i64 {
         self.head.as_ref().map_or(0, |seen| seen.mod_revision)
     }

@@ -213,7 +213,7 @@ fn g27_accepted_restore_is_followed_without_a_read() {
     assert_eq!((world.complete_reads(), world.attempts.len()), before);
 }
 
-/// given a replica that holds / when it reads the store again / then its finding stays the same meanwhile.
+/// given a replica that holds / when it reads the store again / then its finding does not change during the read.
 #[test]
 fn g27_finding_stays_while_the_store_is_read_again() {
     let mut world = restored();
