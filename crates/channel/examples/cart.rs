@@ -7,7 +7,8 @@
 //! GRPC_XDS_BOOTSTRAP=bootstrap.json cargo run -p oxds-channel --features testing --example cart -- client
 //! ```
 //!
-//! `backends` starts three servers, of which the last one fails every call. `client` makes calls for many users, and exits with 1 if a
+//! `backends` starts three servers; the last one fails every call. `client` makes calls for many users, and exits with
+//! 1 if a
 //! call failed, or if a user did not stay with one backend.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
@@ -27,7 +28,7 @@ use tonic::{Code, GrpcMethod, Request, Status};
 /// The ports of `examples/cart/endpoints.yaml`.
 const PORTS: [u16; 3] = [18111, 18112, 18113];
 const USERS: usize = 24;
-/// Covers the retries.
+/// Deadline of a call, including its retries.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// `message Item { string name = 1; }`
@@ -83,7 +84,8 @@ async fn add(mut client: CartClient, user: usize) -> Result<Added, Status> {
     })
 }
 
-/// Calls for every user at the same time, twice, and prints where the calls went. Returns whether all was as it should be.
+/// Calls for every user at the same time, twice, and prints where the calls went. Returns whether the results are as
+/// expected.
 async fn run_client() -> Result<bool, Box<dyn Error>> {
     let channel = XdsChannel::builder("xds:///cart")
         .report_picks(true)

@@ -12,7 +12,7 @@ use oxds_server::{
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cache = Cache::new();
-    // There are no resources for all nodes. Clients wait until the server knows that.
+    // No resources are for all nodes. Clients wait until the server knows this.
     cache.apply(ChangeSet::default());
     let hooks = Gateways(cache.clone());
     let server = Server::builder().cache(cache).hooks(hooks).bind().await?;
@@ -27,7 +27,7 @@ struct Gateways(Cache);
 impl Hooks for Gateways {
     type Observer = Proxy;
 
-    /// A real program would call a service that verifies tokens. Other calls go on meanwhile.
+    /// A real program would call a service that verifies tokens. Other calls continue during the wait.
     async fn open(&self, call: &Call) -> Result<Proxy, Status> {
         let token = call.headers.get("authorization");
         let token = token.and_then(|token| token.to_str().ok()?.strip_prefix("Bearer "));

@@ -18,7 +18,7 @@ use rcgen::{
 const MEMBERS: [&str; 3] = ["customer", "shop", "payment"];
 /// A client with a certificate of another authority, which claims to be the customer.
 const STRANGER: &str = "stranger";
-/// Life of a certificate, from now. Clocks of other machines may be late.
+/// Lifetime of a certificate, from now. Clocks of other machines may be slow.
 const VALID: Duration = Duration::from_secs(60 * 60);
 const LATE_CLOCKS: Duration = Duration::from_secs(60);
 
@@ -52,7 +52,7 @@ impl Folder {
             let (certificate, key) = authority.issue(member)?;
             self.write_identity(member, &certificate, &key)?;
         }
-        // It trusts the authority of the others, so that it is not the one that ends the handshake.
+        // The stranger trusts the authority of the others, so that they end the handshake, and not the stranger.
         self.write(STRANGER, "ca.pem", &authority.issuer.pem())?;
         let (certificate, key) = Authority::new("authority of strangers")?.issue("customer")?;
         self.write_identity(STRANGER, &certificate, &key)?;
@@ -70,7 +70,8 @@ impl Folder {
         })
     }
 
-    /// Replaces a certificate and its key. A process that reads them in between sees that they do not match, and keeps the ones of before.
+    /// Replaces a certificate and its key. A process that reads them in between finds that they do not match, and keeps
+    /// the old ones.
     fn write_identity(
         &self,
         member: &str,
@@ -96,7 +97,7 @@ impl Folder {
 }
 
 impl Rotation {
-    /// Adds the new authority to those that each member trusts.
+    /// Adds the new authority to the trusted ones of each member.
     pub(crate) fn trust_both(&self) -> Result<(), Box<dyn Error>> {
         for member in MEMBERS {
             let old = std::fs::read_to_string(self.folder.0.join(member).join("ca.pem"))?;
@@ -139,8 +140,9 @@ impl Authority {
         })
     }
 
-    /// Issues a certificate with the identity of this member, for both directions: a service is a server to some and a client to
-    /// others. The subject is for people.
+    /// Issues a certificate with the identity of this member, for both directions, because a service may be both server
+    /// and
+    /// client. The subject is for human readers.
     fn issue(&self, member: &str) -> Result<(String, String), Box<dyn Error>> {
         let identity = format!("spiffe://shop.example/{member}");
         let mut params = CertificateParams::default();

@@ -11,7 +11,7 @@
 //! - `order` calls both services with the certificate of its bootstrap. It exits with 1 if the order failed.
 //! - `rotate DIR` orders without a pause while it replaces all certificates and their authority. It exits with 1 if an order failed.
 //!
-//! No service has a line about TLS or about who may call it.
+//! The services contain no code for TLS or authorization.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 
@@ -93,7 +93,7 @@ fn print_result(method: &str, result: &Result<Receipt, Status>) -> bool {
     result.is_ok()
 }
 
-/// Calls the shop, then the payment, which is not for customers. Returns whether the order succeeded.
+/// Calls the shop, then the payment, which customers may not call. Returns whether the order succeeded.
 async fn order() -> Result<bool, Box<dyn Error>> {
     let shop = XdsChannel::builder("xds:///shop").build()?;
     let payment = XdsChannel::builder("xds:///payment").build()?;
@@ -104,7 +104,7 @@ async fn order() -> Result<bool, Box<dyn Error>> {
     Ok(is_ordered)
 }
 
-/// Orders over a connection of its own, whose handshake has the current certificates.
+/// Orders over a new connection, whose handshake uses the current certificates.
 async fn order_over_new_connection() -> Result<Receipt, Status> {
     let shop = XdsChannel::builder("xds:///shop").build();
     let shop = shop.map_err(|error| Status::internal(error.to_string()))?;
@@ -124,7 +124,7 @@ async fn order_until(done: Arc<AtomicBool>) -> (usize, Vec<Status>) {
     (orders, failed)
 }
 
-/// Replaces the authority and all certificates while orders go on. Returns whether all orders succeeded.
+/// Replaces the authority and all certificates while orders continue. Returns whether all orders succeeded.
 async fn rotate(folder: &Folder) -> Result<bool, Box<dyn Error>> {
     let rotation = folder.rotate()?;
     print_result("Order", &order_over_new_connection().await);

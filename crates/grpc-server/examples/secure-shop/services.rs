@@ -1,4 +1,4 @@
-//! The services `shop.Shop` and `shop.Payment`, with what tonic generates for them:
+//! The services `shop.Shop` and `shop.Payment`, with the code that tonic generates for them:
 //!
 //! ```proto
 //! service Shop { rpc Order(Item) returns (Receipt); }       // charges for the item, too
@@ -25,7 +25,7 @@ use tower_service::Service;
 
 pub(crate) const ORDER: &str = "/shop.Shop/Order";
 pub(crate) const CHARGE: &str = "/shop.Payment/Charge";
-/// Covers the time until the first configuration and connection, too.
+/// Deadline of a call. It includes the time until the first configuration and connection.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Receipt>, Status>> + Send>>;
