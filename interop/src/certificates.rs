@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use oxds_client::Bootstrap;
-use oxds_client::credentials::CredentialTypes;
+use oxds_client::bootstrap::CredentialTypes;
 use oxds_testkit::certificates::{Authority, Issued, replace};
 use oxds_testkit::jwt;
 use serde_json::{Value, json};

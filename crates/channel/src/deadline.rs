@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use http::HeaderMap;
-use oxds_client::rpc::{GRPC_TIMEOUT, format_timeout, parse_timeout};
+use oxds_net::rpc::{GRPC_TIMEOUT, format_timeout, parse_timeout};
 use tokio::time::Instant;
 
 /// Instant at which the RPC must end, if it has a limit.

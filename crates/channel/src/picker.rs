@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oxds_client::load;
-use oxds_client::rpc::random;
 use oxds_core::lb::policy::{Children, Pick, PickCall, PolicyConfig, PolicyPicker};
 use oxds_core::lb::{Connectivity, SessionTarget, dropped};
 use oxds_core::resource::Assignment;
+use oxds_net::rpc::random;
 use tokio::sync::mpsc::UnboundedSender;
 use tonic::Status;
 

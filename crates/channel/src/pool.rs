@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use oxds_client::transport::Keepalive;
+use oxds_net::transport::Keepalive;
 use tokio::runtime::{Handle, Id};
 
 use crate::security::Security;

@@ -14,8 +14,8 @@ use oxds_client::Bootstrap;
 #[cfg(feature = "tls")]
 use oxds_client::certificates::{ClientTls, EndpointTls};
 use oxds_client::credentials::{ChannelCredentials, Configured, Pending};
-use oxds_client::transport::{Http, Socket};
 use oxds_core::resource::UpstreamTls;
+use oxds_net::transport::{Http, Socket};
 
 /// Credentials of a channel, whose clusters may have TLS by the control plane (gRFC A29).
 ///
@@ -193,7 +193,7 @@ mod unsupported {
     use std::io;
 
     use oxds_client::credentials::{ChannelCredentials, Pending};
-    use oxds_client::transport::{Http, Socket};
+    use oxds_net::transport::{Http, Socket};
 
     /// Fails every handshake.
     #[derive(Debug)]

@@ -149,51 +149,49 @@
 //! | module | content |
 //! |---|---|
 //! | [`bootstrap`], [`target`], `options` | configuration |
-//! | `client`, `pool`, `watch`, `resolve`, `runtime` | the handles that an application uses |
+//! | `handle`, `resolve`, `runtime` | the handles that an application uses |
 //! | `driver` | the task that runs the state machine of a client |
+//! | `update` | updates of watched resources |
 //! | [`source`] | description and IO of each kind of source |
 //! | [`load`] | load reports |
-//! | [`rpc`] | parts of gRPC over HTTP/2 that channels and servers share |
-//! | [`metrics`], [`channelz`], `csds`, `admin`, `telemetry` | observability |
+//! | [`metrics`], [`channelz`], [`admin`], `telemetry` | observability |
 //! | [`certificates`] | certificate providers, and TLS between services |
-//! | `net` | connections: [`transport`], [`credentials`] |
+//! | `link`, [`transport`], [`credentials`] | connections to control planes |
 
-#[cfg(feature = "admin")]
 pub mod admin;
 pub mod bootstrap;
 pub mod certificates;
 pub mod channelz;
-mod client;
-mod csds;
+pub mod credentials;
 mod dns;
 mod driver;
+mod handle;
 #[cfg(feature = "lifecycle")]
 pub mod lifecycle;
+mod link;
 pub mod load;
 pub mod metrics;
-mod net;
 mod options;
-mod pool;
+mod request_headers;
 mod resolve;
-pub mod rpc;
 mod runtime;
 pub mod source;
 mod supervise;
 pub mod target;
 mod telemetry;
 mod timer;
-mod watch;
+mod update;
 
 pub use bootstrap::{Bootstrap, BootstrapError};
-pub use client::XdsClient;
-pub use csds::Csds;
-pub use net::{ServerBody, ServerConnection, credentials, transport};
+pub use handle::{ClientPool, RawWatch, RawWatchAll, Watch, WatchAll, XdsClient};
+pub use link::{ServerBody, ServerConnection};
 pub use options::Options;
 pub use oxds_core::ads::{Protocol, WatchError, WatchErrorReason};
 pub use oxds_core::resource::{Invalid, ParsedResource, ResourceParser, Typed};
-pub use pool::ClientPool;
+pub use oxds_net::transport;
+pub use request_headers::RequestHeaders;
 pub use resolve::{ConfigWatch, ServerConfigWatch};
 pub use runtime::FollowRuntimeError;
 pub use source::Source;
 pub use target::{Target, TargetError};
-pub use watch::{RawResource, RawWatch, RawWatchAll, Update, Watch, WatchAll};
+pub use update::{RawResource, Update};

@@ -10,7 +10,7 @@ use oxds_core::resource::{Extensions, ResourceCheck};
 use oxds_types::identity::SemVer;
 use oxds_types::runtime::{Layer, Snapshot, Value};
 
-use crate::net::transport::Keepalive;
+use oxds_net::transport::Keepalive;
 
 /// Environment variable that enables the data error handling of gRFC A88 with the value `true`.
 const DATA_ERRORS_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING";

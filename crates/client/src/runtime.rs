@@ -12,9 +12,10 @@ use oxds_types::ResourceType;
 use oxds_types::runtime::{Layer, LayerError, Runtime, Source as LayerSource, UnknownLayer};
 use tracing::{info, warn};
 
-use crate::client::XdsClient;
+use crate::handle::Watch;
+use crate::handle::XdsClient;
 use crate::source::{Source, SourceError};
-use crate::watch::{Update, Watch};
+use crate::update::Update;
 
 /// A layer that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -12,7 +12,7 @@ use oxds_client::metrics::{
     ByCode, ByName, LazySeries, Recorder, SERVER_CALL_DURATION, SERVER_CALL_RECEIVED_SIZE,
     SERVER_CALL_SENT_SIZE, SERVER_CALL_STARTED, Series,
 };
-use oxds_client::rpc::code_name;
+use oxds_net::rpc::code_name;
 use tonic::Code;
 
 const OTHER: &str = "other";

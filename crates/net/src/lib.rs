@@ -7,7 +7,12 @@
 //! The xDS client, the channel and the etcd client of the server make their connections here. Nothing here knows their protocols.
 //! A connection does not reconnect, and there is no pool: those who use a connection decide about both.
 //!
+//! [`rpc`] has the parts of gRPC over HTTP/2 that clients, channels and servers share.
+//!
 //! Feature `tls` (off by default) adds TLS 1.2 and 1.3 with certificates in files, which are read again for new connections.
 
 pub mod credentials;
+mod http;
+pub mod rpc;
+mod socket;
 pub mod transport;

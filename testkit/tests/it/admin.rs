@@ -8,11 +8,11 @@ use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service
 use http::uri::PathAndQuery;
 use oxds_channel::testing::{Call, call};
 use oxds_channel::{Bootstrap, ClientPool, Pool, XdsChannel};
-use oxds_client::channelz::message::{
+use oxds_client::admin::channelz::message::{
     Address, AddressKind, ChannelData, Channels, GetOne, GetPage, GetServerSockets, OneChannel,
     OneServer, OneSocket, OneSubchannel, Servers, Socket, SocketRefs, State,
 };
-use oxds_client::{Csds, admin};
+use oxds_client::admin::{self, Csds};
 use prost::Message;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
@@ -75,7 +75,7 @@ where
     answer.map(tonic::Response::into_inner)
 }
 
-async fn top_channels(channel: &Channel) -> Vec<oxds_client::channelz::message::Channel> {
+async fn top_channels(channel: &Channel) -> Vec<oxds_client::admin::channelz::message::Channel> {
     let page: Channels = ask(channel, "GetTopChannels", GetPage::default())
         .await
         .unwrap();
@@ -142,7 +142,8 @@ async fn c261_channelz_shows_real_calls_of_real_channels() {
     eventually(|| backend.calls() == 24).await;
 
     let shown = top_channels(&admin).await;
-    let target = |of: &oxds_client::channelz::message::Channel| of.data.clone().unwrap().target;
+    let target =
+        |of: &oxds_client::admin::channelz::message::Channel| of.data.clone().unwrap().target;
     let ours = shown.iter().find(|of| target(of) == "xds:///svc").unwrap();
     let data = ours.data.clone().unwrap();
     assert_eq!(state(&data), State::Ready);

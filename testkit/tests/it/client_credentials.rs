@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue};
+use oxds_client::bootstrap::CredentialTypes;
 use oxds_client::credentials::{
-    CallCredentials, CallError, ChannelCredentials, Configured, CredentialTypes, JwtTokenFile,
-    Pending,
+    CallCredentials, CallError, ChannelCredentials, Configured, JwtTokenFile, Pending,
 };
 use oxds_client::transport::{Http, Socket};
 use oxds_client::{Bootstrap, ClientPool, XdsClient};

@@ -8,7 +8,8 @@ use envoy_types::pb::envoy::service::status::v3::client_config::GenericXdsConfig
 use envoy_types::pb::envoy::service::status::v3::client_status_discovery_service_client::ClientStatusDiscoveryServiceClient;
 use envoy_types::pb::envoy::service::status::v3::{ClientConfig, ClientStatusRequest};
 use envoy_types::pb::envoy::r#type::matcher::v3::NodeMatcher;
-use oxds_client::{Bootstrap, ClientPool, Csds, Options, WatchErrorReason};
+use oxds_client::admin::Csds;
+use oxds_client::{Bootstrap, ClientPool, Options, WatchErrorReason};
 use oxds_core::resource::{Assignment, Cluster};
 use oxds_testkit::ControlPlane;
 use oxds_testkit::resources::{cluster, static_cluster};

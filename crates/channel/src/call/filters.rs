@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use http::header::SET_COOKIE;
 use http::{HeaderMap, Request, StatusCode};
-use oxds_client::rpc::{RequestHeaders, random};
+use oxds_client::RequestHeaders;
 use oxds_core::lb::{AbortStatus, FaultConfig, Faults};
 use oxds_core::resource::{CustomFilter, FilterConfig};
+use oxds_net::rpc::random;
 use tonic::{Code, Status};
 
 use crate::body::RequestBody;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
-use oxds_client::rpc::random;
 use oxds_core::lb::{Pushback, Retries, RetryPolicy};
+use oxds_net::rpc::random;
 use tonic::Status;
 
 use super::buffer::BufferedBody;

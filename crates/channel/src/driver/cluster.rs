@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
-use oxds_client::rpc::random;
 use oxds_core::ads::WatchError;
 use oxds_core::lb::{ActivePriority, Connectivity, Ejection, Priorities};
 use oxds_core::resolve::ClusterConfig;
 use oxds_core::resource::{Discovery, DnsTarget};
 use oxds_core::time::Instant;
+use oxds_net::rpc::random;
 use tonic::{Code, Status};
 
 use super::leaf::{Leaf, LeafContext, continued_priorities};

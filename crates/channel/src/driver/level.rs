@@ -8,7 +8,6 @@ use std::sync::Arc;
 use oxds_client::metrics::{
     BACKEND_SERVICE, LOCALITY, WRR_FALLBACK, WRR_NOT_YET_USABLE, WRR_STALE, WRR_WEIGHTS,
 };
-use oxds_client::rpc::random;
 use oxds_core::lb::Connectivity;
 use oxds_core::lb::policy::{
     ChildAddress, EndpointWeight, Policy, PolicyChild, PolicyEndpoint, PolicyInput, PolicyLocality,
@@ -17,6 +16,7 @@ use oxds_core::lb::policy::{
 use oxds_core::resolve::LeafCluster;
 use oxds_core::resource::Locality;
 use oxds_core::time::Instant;
+use oxds_net::rpc::random;
 use smallvec::SmallVec;
 
 use super::kept::kept;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oxds_client::metrics::{PICK_FIRST_DISCONNECTIONS, PICK_FIRST_FAILED, PICK_FIRST_SUCCEEDED};
-use oxds_client::transport::DialError;
 use oxds_core::lb::Connectivity;
 use oxds_core::lb::policy::{Demand, EndpointWeight, PickFirst, PolicyChild};
 use oxds_core::time::Instant;
+use oxds_net::transport::DialError;
 use smallvec::SmallVec;
 use tokio::sync::mpsc::UnboundedSender;
 

@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use tonic::{Code, GrpcMethod};
 
 use oxds_client::metrics::{ByCode, ByName, LazySeries};
-use oxds_client::rpc::code_name;
+use oxds_net::rpc::code_name;
 
 /// Value of `grpc.method` for methods that are not known in advance (gRFC A66).
 const OTHER: &str = "other";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oxds_client::channelz::{self, Calls, ChannelSnapshot, Id};
-use oxds_client::transport::SocketAddresses;
+use oxds_net::transport::SocketAddresses;
 
 use super::{Connection, Subchannel, SubchannelState};
 

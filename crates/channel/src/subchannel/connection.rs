@@ -7,7 +7,7 @@ use std::task::Waker;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use oxds_client::channelz::{CallCounter, CallOutcome, Calls, Id};
-use oxds_client::transport::{GoingAway, Settings, SocketAddresses};
+use oxds_net::transport::{GoingAway, Settings, SocketAddresses};
 
 use super::slots::StreamSlots;
 

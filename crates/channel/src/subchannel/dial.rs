@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use h2::client::Builder;
 use oxds_client::channelz::CallCounter;
-use oxds_client::transport::{self, DialError, Keepalive, Opened, ServerUri};
+use oxds_net::transport::{self, DialError, Keepalive, Opened, ServerUri};
 
 use super::connection::Connection;
 use super::driver::ConnectionDriver;

@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Ping, PingPong};
-use oxds_client::transport::{self, GoingAway, Http2Socket, ReadActivity};
 use oxds_core::keepalive::{Keepalive, KeepaliveAction};
 use oxds_core::time::Instant;
+use oxds_net::transport::{self, GoingAway, Http2Socket, ReadActivity};
 use tokio::time::{Sleep, sleep_until};
 
 use super::connection::Connection;

@@ -40,7 +40,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oxds_client::transport::Keepalive;
+use oxds_net::transport::Keepalive;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::{ChannelMetrics, SubchannelMetrics};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use oxds_client::channelz::{CallCounter, Id};
-use oxds_client::transport::{DialError, Keepalive};
 use oxds_core::lb::Connectivity;
+use oxds_net::transport::{DialError, Keepalive};
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use oxds_client::rpc::random;
-use oxds_client::transport::DialError;
 use oxds_core::backoff::Backoff;
+use oxds_net::rpc::random;
+use oxds_net::transport::DialError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 

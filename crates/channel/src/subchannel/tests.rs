@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use oxds_client::transport::DialError;
+use oxds_net::transport::DialError;
 
 use super::*;
 use crate::body::RequestBody;

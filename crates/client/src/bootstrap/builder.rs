@@ -2,6 +2,7 @@
 
 use envoy_types::pb::envoy::config::core::v3::{BuildVersion, node::UserAgentVersionType};
 use oxds_core::ads::NameSyntax;
+use oxds_net::transport::ServerUri;
 use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 use oxds_types::identity::{ClientFeatures, InvalidFeature, SemVer};
@@ -13,8 +14,7 @@ use super::extension::Extension;
 use super::node;
 use super::policy::{Features, TlsFeatures, TransportPolicy};
 use crate::certificates::{CertificateProviderInstance, CertificateProviders};
-use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
-use crate::net::transport::ServerUri;
+use crate::credentials::{CallCredentials, ChannelCredentials, Configured};
 
 /// Builder of a [`Bootstrap`]. All servers get the same credentials, features and transport policy.
 #[derive(Debug, Clone)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use oxds_core::ads::NameSyntax;
 use oxds_core::resource::TlsRules;
+use oxds_net::transport::ServerUri;
 use oxds_types::ApiVersion;
 use oxds_types::discovery::Node;
 use oxds_types::identity::Majors;
@@ -14,8 +15,7 @@ use super::error::{BootstrapError, Origin};
 use super::policy::{Features, TlsFeatures, TransportPolicy};
 use super::template;
 use crate::certificates::CertificateProviders;
-use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
-use crate::net::transport::ServerUri;
+use crate::credentials::{CallCredentials, ChannelCredentials, Configured};
 
 /// Control planes of a process, and the node that asks them.
 ///

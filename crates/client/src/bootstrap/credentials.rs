@@ -1,7 +1,8 @@
 //! Reads `channel_creds` and `call_creds`.
 
+use super::credential_types::CredentialTypes;
 use super::field::{FieldError, JsonField};
-use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured, CredentialTypes};
+use crate::credentials::{CallCredentials, ChannelCredentials, Configured};
 
 /// Reads `channel_creds`.
 pub(super) fn channel(

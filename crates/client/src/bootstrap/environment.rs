@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use oxds_types::runtime::{Layer, Snapshot, Value};
 
+use super::credential_types::CredentialTypes;
 use super::policy::TlsFeatures;
-use crate::net::credentials::CredentialTypes;
 
 /// Environment variable with the path of the bootstrap file (gRFC A27).
 pub const FILE_VARIABLE: &str = "GRPC_XDS_BOOTSTRAP";

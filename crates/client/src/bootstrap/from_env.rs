@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::config::Bootstrap;
+use super::credential_types::CredentialTypes;
 use super::environment::{CONFIG_VARIABLE, FILE_VARIABLE, Switches};
 use super::error::{BootstrapError, Origin};
 use super::read;
-use crate::net::credentials::CredentialTypes;
 
 /// Reads the bootstrap that the variables name, with these credential types or the default ones.
 pub(super) fn from_variables(

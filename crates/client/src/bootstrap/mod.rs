@@ -17,6 +17,7 @@
 
 mod builder;
 mod config;
+mod credential_types;
 mod credentials;
 mod environment;
 mod error;
@@ -31,12 +32,12 @@ mod write;
 
 pub use builder::Builder;
 pub use config::{AllowedGrpcService, Authority, Bootstrap, Server};
+pub use credential_types::CredentialTypes;
 pub use environment::{CONFIG_VARIABLE, FILE_VARIABLE};
 pub use error::{BootstrapError, Origin};
 pub use extension::Extension;
 pub use policy::{Features, TlsFeatures, TransportPolicy};
 
-use crate::net::credentials::CredentialTypes;
 use environment::Switches;
 use oxds_types::runtime::Snapshot;
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use oxds_core::ads::NameSyntax;
+use oxds_net::transport::ServerUri;
 use serde_json::Value;
 
 use super::config::{AllowedGrpcService, Authority, Bootstrap, Server};
+use super::credential_types::CredentialTypes;
 use super::environment::Switches;
 use super::error::{BootstrapError, Origin};
 use super::field::{FieldError, JsonField};
 use super::policy::{Features, TransportPolicy};
 use super::{credentials, node, template};
 use crate::certificates::CertificateProviders;
-use crate::net::credentials::CredentialTypes;
-use crate::net::transport::ServerUri;
 
 /// Reads the JSON form. `origin` is for error messages only.
 pub(super) fn bootstrap(

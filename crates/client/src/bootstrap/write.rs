@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::config::{Authority, Bootstrap, Server};
 use super::policy::{Features, TransportPolicy};
-use crate::net::credentials::{CallCredentials, ChannelCredentials, Configured};
+use crate::credentials::{CallCredentials, ChannelCredentials, Configured};
 
 /// Returns the JSON form.
 pub(super) fn bootstrap(bootstrap: &Bootstrap) -> String {

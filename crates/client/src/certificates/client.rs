@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oxds_core::resource::UpstreamTls;
+use oxds_net::transport::{Http, Socket};
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -20,9 +21,8 @@ use super::material::{Identity, TrustedRoots};
 use super::shared::SharedValues;
 use super::source::{RootSource, Source};
 use super::verifier::EndpointVerifier;
-use crate::net::credentials::handshake::handshake;
-use crate::net::credentials::{ChannelCredentials, Pending};
-use crate::net::transport::{Http, Socket};
+use crate::credentials::handshake::handshake;
+use crate::credentials::{ChannelCredentials, Pending};
 
 /// TLS sessions that a configuration remembers: 8 for each of 256 endpoints. Each takes up to about 2 KB.
 const SESSIONS: usize = 2048;

@@ -18,7 +18,7 @@ use webpki::KeyUsage;
 use super::material::{Trusted, TrustedRoots};
 use super::revocation::RevocationLists;
 use super::strength;
-use crate::net::credentials::spiffe;
+use crate::credentials::spiffe;
 
 /// Verifier of clients.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::io;
 use tokio_rustls::rustls::{CertificateError, Error};
 
 use super::source::RootSource;
-use crate::net::credentials::handshake::invalid;
+use crate::credentials::handshake::invalid;
 
 /// Other side of a handshake, for errors.
 #[derive(Debug, Clone, Copy)]

@@ -24,7 +24,7 @@ use super::provider::CertificateProvider;
 use super::reading::{Before, Outcome, ReadFiles, read_files};
 use super::revocation::RevocationLists;
 use super::shared::SharedValues;
-use crate::net::credentials::{CertificateFiles, IdentityFiles, Pending, Trust};
+use crate::credentials::{CertificateFiles, IdentityFiles, Pending, Trust};
 
 /// Time after which files are read again while there are no valid ones. Many connections may wait for them.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::net::credentials::{CertificateFiles, Configured};
+use crate::credentials::{CertificateFiles, Configured};
 
 #[cfg(feature = "tls")]
 use super::{file_watcher::FileWatcher, provider::CertificateProvider};

@@ -16,8 +16,8 @@ use x509_cert::time::Time;
 
 use super::revocation::RevocationLists;
 use super::strength;
-use crate::net::credentials::roots;
-use crate::net::credentials::spiffe::BundleMap;
+use crate::credentials::roots;
+use crate::credentials::spiffe::BundleMap;
 
 /// Certificate chain of this process, with its private key.
 pub struct Identity {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::CertificateError;
 use super::material::{Identity, TrustedRoots};
-use crate::net::credentials::Pending;
+use crate::credentials::Pending;
 
 /// Source of certificates: `file_watcher`, or a plugin of the program.
 ///
@@ -13,7 +13,7 @@ use crate::net::credentials::Pending;
 /// changed, and connections go on with the same TLS configuration. A new `Arc` applies to new connections.
 ///
 /// To add a plugin, register it with
-/// [`CredentialTypes::with_certificate_provider`](crate::credentials::CredentialTypes::with_certificate_provider).
+/// [`CredentialTypes::with_certificate_provider`](crate::bootstrap::CredentialTypes::with_certificate_provider).
 ///
 /// # Cancel safety
 /// Connections that are given up drop the futures.

@@ -8,7 +8,7 @@ use oxds_types::file::{self, FileError, ReadError};
 
 use super::material::{Identity, TrustedRoots};
 use super::revocation::RevocationLists;
-use crate::net::credentials::{CertificateFiles, IdentityFiles, RevocationFiles, Trust};
+use crate::credentials::{CertificateFiles, IdentityFiles, RevocationFiles, Trust};
 
 /// Largest file. The lists of large public authorities have some ten megabytes.
 const MAX_BYTES: usize = 64 << 20;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oxds_core::resource::DownstreamTls;
+use oxds_net::transport::Http;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -21,8 +22,7 @@ use super::material::{Identity, TrustedRoots};
 use super::peer::Peer;
 use super::shared::SharedValues;
 use super::source::{RootSource, Source};
-use crate::net::credentials::handshake::{invalid, readable};
-use crate::net::transport::Http;
+use crate::credentials::handshake::{invalid, readable};
 
 /// TLS of the connections that filter chains with the same security accept.
 ///
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
     use crate::certificates::CertificateProviderInstance;
-    use crate::net::credentials::{CertificateFiles, IdentityFiles};
+    use crate::credentials::{CertificateFiles, IdentityFiles};
 
     /// Returns the TLS of a server with a certificate, and the folder of its files.
     fn server() -> (Arc<ServerTls>, tempfile::TempDir) {

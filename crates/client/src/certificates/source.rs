@@ -8,7 +8,7 @@ use tokio::sync::OnceCell;
 use super::error::TlsError;
 use super::instance::{CertificateProviderInstance, CertificateProviders};
 use super::material::{Identity, TrustedRoots};
-use crate::net::credentials::blocking::blocking;
+use crate::credentials::blocking::blocking;
 
 /// Reference to a certificate, with the provider if the bootstrap has the instance.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -20,7 +20,7 @@ use webpki::KeyUsage;
 use super::material::{Trusted, TrustedRoots};
 use super::names::Names;
 use super::strength;
-use crate::net::credentials::spiffe;
+use crate::credentials::spiffe;
 
 /// Verifier of endpoints.
 #[derive(Debug)]

@@ -17,12 +17,10 @@
 //! | messages, keepalives, flow control, times of the last call | not counted: they would cost a clock per call or a check per frame. They are reported as 0, the epoch, and −1 for windows, because `grpcdebug` fails where they are absent |
 
 mod counter;
-pub mod message;
 mod registry;
 mod server;
-mod service;
 
 pub use counter::{CallCounter, CallOutcome, Calls};
+pub(crate) use registry::ServerRecord;
 pub use registry::{ChannelEntry, ChannelSnapshot, Id, Registry, SocketEntry, SubchannelEntry};
 pub use server::{CountedBody, CountedCall, CountedServer, CountedService};
-pub use service::Channelz;

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use oxds_core::lb::Connectivity;
+use oxds_net::transport::SocketAddresses;
 
 use super::counter::{CallCounter, Calls};
-use crate::net::transport::SocketAddresses;
 
 /// Id of a channel, subchannel, socket or server: unique in the process and never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id(pub(super) i64);
+pub struct Id(pub(crate) i64);
 
 impl Id {
     /// Returns a new id.
@@ -89,12 +89,12 @@ pub struct Registry {
 
 /// Data of a server that channelz reports.
 #[derive(Debug)]
-pub(super) struct ServerRecord {
-    pub(super) id: Id,
-    pub(super) name: String,
+pub(crate) struct ServerRecord {
+    pub(crate) id: Id,
+    pub(crate) name: String,
     /// Id of its listening socket, and the address of that socket.
-    pub(super) listens: (Id, SocketAddr),
-    pub(super) calls: CallCounter,
+    pub(crate) listens: (Id, SocketAddr),
+    pub(crate) calls: CallCounter,
 }
 
 #[derive(Default)]
@@ -121,14 +121,14 @@ impl Registry {
     }
 
     /// Returns the live channels with this id or a higher one, in order.
-    pub(super) fn channels(&self, start: i64) -> Vec<Arc<dyn ChannelEntry>> {
+    pub(crate) fn channels(&self, start: i64) -> Vec<Arc<dyn ChannelEntry>> {
         let entries = self.lock();
         let from = entries.channels.range(Id(start)..);
         from.filter_map(|(_, channel)| channel.upgrade()).collect()
     }
 
     /// Returns the live servers with this id or a higher one, in order.
-    pub(super) fn servers(&self, start: i64) -> Vec<Arc<ServerRecord>> {
+    pub(crate) fn servers(&self, start: i64) -> Vec<Arc<ServerRecord>> {
         let entries = self.lock();
         let from = entries.servers.range(Id(start)..);
         from.filter_map(|(_, server)| server.upgrade()).collect()

@@ -8,7 +8,7 @@ use oxds_types::ResourceType;
 use tokio::sync::oneshot;
 
 use super::status::ResourceStatus;
-use crate::watch::WatcherQueue;
+use crate::update::WatcherQueue;
 
 /// Command for the driver.
 #[derive(Debug)]

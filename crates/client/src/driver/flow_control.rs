@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::timer::after;
-use crate::watch::WatcherQueue;
+use crate::update::WatcherQueue;
 
 /// Watchers of a stream that have not read the updates of the last response. Only the next read waits for them: the ACK of
 /// the last response is already sent.

@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use oxds_core::ads::{AdsTransmit, AuthorityId, Client, ClientConfig, ClientEvent, ServerId};
 use oxds_core::time::Instant;
+use oxds_net::rpc::random;
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 use oxds_types::name::{WILDCARD, collection_of, selects_many};
@@ -17,14 +18,13 @@ use tokio::time::sleep;
 use super::command::{Command, WatchEntry, Watcher};
 use super::flow_control::FlowControl;
 use super::status::dump;
-use crate::net::ServerLinks;
+use crate::link::ServerLinks;
 use crate::options::Options;
-use crate::rpc::random;
 use crate::source::{Feed, Peer, SourceEvent};
 use crate::supervise::{RESTART_DELAY, caught};
 use crate::telemetry::{Observers, Telemetry};
 use crate::timer::{at, sleep_until};
-use crate::watch::{RawResource, WatchEvent, WatcherQueue};
+use crate::update::{RawResource, WatchEvent, WatcherQueue};
 
 /// Everything that a driver is made of: with it, it starts again after a panic.
 pub(super) struct DriverPlan {

@@ -48,7 +48,7 @@ pub use oxds_types::orca::{OrcaLoadReport, STREAM_METHOD};
 pub use trailer::orca;
 
 use crate::bootstrap::{Bootstrap, Server};
-use crate::net::ServerLinks;
+use crate::link::ServerLinks;
 use crate::options::Options;
 use reporter::ServerReporter;
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oxds_core::lrs::{ClusterKey, ClusterLoad, LrsTransmit, Reporter};
 use oxds_core::time::Instant;
+use oxds_net::rpc::random;
 use oxds_types::discovery::Node;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -12,8 +13,7 @@ use tokio::time::sleep;
 
 use super::stream::{LoadStream, LoadStreamEvent};
 use crate::bootstrap::Server;
-use crate::net::{ServerLink, ServerLinks};
-use crate::rpc::random;
+use crate::link::{ServerLink, ServerLinks};
 use crate::supervise::{RESTART_DELAY, caught};
 use crate::timer::{at, sleep_until};
 

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Status;
 
-use crate::net::RequestCodec;
-use crate::net::ServerLink;
+use crate::link::RequestCodec;
+use crate::link::ServerLink;
 
 /// Time that a server has to read the last report.
 const LAST_REPORT_TIMEOUT: Duration = Duration::from_secs(1);

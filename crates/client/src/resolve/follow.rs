@@ -10,8 +10,9 @@ use oxds_core::resource::{DnsTarget, ParsedResource, ResourceParsers};
 use oxds_types::ResourceType;
 
 use crate::dns::{LookedUp, Lookups};
-use crate::pool::ClientPool;
-use crate::watch::{RawResource, WatchEvent, WatchSet};
+use crate::handle::ClientPool;
+use crate::handle::WatchSet;
+use crate::update::{RawResource, WatchEvent};
 
 /// State machine that makes configurations of resources.
 pub(super) trait Resolve: fmt::Debug {

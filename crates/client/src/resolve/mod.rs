@@ -11,8 +11,8 @@ use oxds_core::resolve::{Resolution, Resolver, WatchCommand, XdsConfig};
 use oxds_core::resource::{DnsTarget, ParsedResource};
 use oxds_types::ResourceType;
 
+use crate::handle::ClientPool;
 use crate::load::LoadReporter;
-use crate::pool::ClientPool;
 use crate::target::{Target, TargetError};
 use follow::{Follow, Resolve};
 

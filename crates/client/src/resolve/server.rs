@@ -10,7 +10,7 @@ use oxds_types::ResourceType;
 
 use super::follow::{Follow, Resolve};
 use crate::bootstrap::BootstrapError;
-use crate::pool::ClientPool;
+use crate::handle::ClientPool;
 
 /// Name under which a pool has the client of its servers. Metrics have it as `grpc.target` (gRFC A71, A78).
 const TARGET: &str = "#server";

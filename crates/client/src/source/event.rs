@@ -5,7 +5,7 @@ use std::fmt;
 use oxds_types::discovery::{DeltaDiscoveryResponse, DiscoveryResponse};
 use tonic::Code;
 
-use crate::net::transport::SocketAddresses;
+use oxds_net::transport::SocketAddresses;
 
 /// Event of a [`Feed`](super::Feed), for a state machine.
 #[derive(Debug)]

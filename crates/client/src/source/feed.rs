@@ -14,7 +14,7 @@ use super::optional::OptionalFeed;
 use super::peer::Peer;
 use super::spec::Source;
 use crate::bootstrap::Bootstrap;
-use crate::net::ServerLinks;
+use crate::link::ServerLinks;
 use crate::options::Options;
 
 /// IO of one source for one resource type: it sends what a state machine asks for, and reports what happens.

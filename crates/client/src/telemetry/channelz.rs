@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use oxds_core::lb::Connectivity;
+use oxds_net::transport::SocketAddresses;
 
 use crate::channelz::{
     CallCounter, CallOutcome, Calls, ChannelEntry, ChannelSnapshot, Id, SocketEntry,
     SubchannelEntry,
 };
-use crate::net::transport::SocketAddresses;
 
 /// Channelz channel of a server. It exists from the first request to the server until nothing is asked of it any more.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use std::sync::Arc;
 use oxds_core::ads::{
     CacheStatus, Client, ClientEvent, ResponseSummary, ServerId, WatchError, WatchErrorReason,
 };
+use oxds_net::transport::SocketAddresses;
 use oxds_types::ResourceType;
 
 use crate::channelz::Registry;
-use crate::net::transport::SocketAddresses;
 use channelz::ServerChannel;
 pub(crate) use metrics::MetricsTarget;
 use metrics::ResourceMetrics;

@@ -8,7 +8,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
 
-use crate::transport::{Http, Socket};
+use crate::http::Http;
+use crate::socket::Socket;
 
 /// Performs the handshake. The configuration offers the protocol.
 ///

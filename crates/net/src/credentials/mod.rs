@@ -30,7 +30,8 @@ pub use files::{CertificateFiles, IdentityFiles, RevocationFiles, Trust};
 #[cfg(feature = "tls")]
 pub use tls::TlsCredentials;
 
-use crate::transport::{Http, Socket};
+use crate::http::Http;
+use crate::socket::Socket;
 
 /// Boxed future that the methods of these traits return.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -14,14 +14,14 @@ use tokio::time::timeout;
 
 use super::error::{CONNECT_TIMEOUT, DialError};
 use super::first_of::{first_of, interleaved};
-use super::http::Http;
 use super::inbound::{GoingAway, Inbound, ReadActivity, Settings};
 use super::preface::Preface;
 use super::read_first::ReadFirst;
 use super::sender::{Driver, RequestBody, RequestSender};
-use super::socket::Socket;
 use super::uri::{DialTarget, ServerUri};
 use crate::credentials::{ChannelCredentials, Insecure};
+use crate::http::Http;
+use crate::socket::Socket;
 
 /// HTTP/2 keepalive: when an unanswered ping closes a connection (gRFC A8).
 ///

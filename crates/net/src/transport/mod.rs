@@ -8,15 +8,14 @@
 mod dial;
 mod error;
 mod first_of;
-mod http;
 mod inbound;
 mod preface;
 mod read_first;
 mod sender;
-mod socket;
 mod uri;
 
-pub use self::http::Http;
+pub use crate::http::Http;
+pub use crate::socket::{SecureStream, Socket};
 pub use dial::{
     Connected, Http2Socket, Keepalive, Opened, SocketAddresses, dial, dial_secured, dial_with, open,
 };
@@ -24,5 +23,4 @@ pub use error::{DialError, ForeignPreface};
 pub use inbound::{GoingAway, ReadActivity, Settings};
 pub use preface::Preface;
 pub use sender::{Driver, RequestBody, RequestSender, SendError};
-pub use socket::{SecureStream, Socket};
 pub use uri::{DialTarget, ServerUri};

@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::inbound::Inbound;
 use super::read_first::ReadFirst;
-use super::socket::Socket;
+use crate::socket::Socket;
 
 type HyperConnection<B> = http2::Connection<TokioIo<Inbound<ReadFirst<Socket>>>, B, TokioExecutor>;
 

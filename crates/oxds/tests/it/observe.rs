@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Stdio};
 
-use oxds_client::{Bootstrap, ClientPool, Csds};
+use oxds_client::admin::Csds;
+use oxds_client::{Bootstrap, ClientPool};
 use oxds_core::resource::Cluster;
 use serde_json::Value;
 

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use super::{environment, error, minimal, read, with};
 use crate::bootstrap::environment::CONFIG_VARIABLE;
 use crate::bootstrap::*;
-use crate::net::credentials::{
-    CallCredentials, CallError, Configured, CredentialTypes, Insecure, Pending, Trust,
-};
+use crate::credentials::{CallCredentials, CallError, Configured, Insecure, Pending, Trust};
 
 const CALL_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_BOOTSTRAP_CALL_CREDS";
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use oxds_net::transport::DialTarget;
 use serde_json::json;
 
 use super::{error, minimal, read, server, with};
+use crate::bootstrap::CredentialTypes;
 use crate::bootstrap::*;
-use crate::net::credentials::{Configured, CredentialTypes, Insecure};
-use crate::net::transport::DialTarget;
+use crate::credentials::{Configured, Insecure};
 
 #[test]
 fn c8_top_level_servers_are_required() {

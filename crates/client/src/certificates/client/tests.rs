@@ -5,7 +5,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 
 use super::*;
 use crate::certificates::{CertificateProviderInstance, ServerTls};
-use crate::net::credentials::{CertificateFiles, IdentityFiles, Trust};
+use crate::credentials::{CertificateFiles, IdentityFiles, Trust};
 
 fn view(instance: &str) -> Arc<UpstreamTls> {
     let instance = CertificateInstance {

@@ -15,7 +15,7 @@ use tracing::span;
 use tracing::subscriber::DefaultGuard;
 
 use super::*;
-use crate::net::credentials::RevocationFiles;
+use crate::credentials::RevocationFiles;
 
 /// Files of a provider, in a folder of their own.
 struct Files(TempDir);

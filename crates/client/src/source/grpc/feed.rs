@@ -6,7 +6,7 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest};
 
 use super::peer::GrpcPeer;
 use super::stream::DiscoveryStream;
-use crate::net::{ServerLink, ServerLinks};
+use crate::link::{ServerLink, ServerLinks};
 use crate::source::event::SourceEvent;
 
 /// IO of one discovery service.

@@ -16,8 +16,8 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Response, Status, Streaming};
 
 use super::peer::GrpcPeer;
-use crate::net::RequestCodec;
-use crate::net::{ServerConnection, ServerLink};
+use crate::link::RequestCodec;
+use crate::link::{ServerConnection, ServerLink};
 use crate::source::event::{SourceEvent, StreamEnd};
 
 type PendingResult<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use oxds_core::poll::{PollOutcome, RestPoller};
 use oxds_core::time::Instant;
+use oxds_net::rpc::random;
 use oxds_types::discovery::{DiscoveryRequest, Node};
 
 use super::peer::RestPeer;
 use super::post::post;
 use crate::bootstrap::Server;
-use crate::net::credentials::CallAuth;
-use crate::rpc::random;
+use crate::link::CallAuth;
 use crate::source::event::SourceEvent;
 use crate::source::optional::{OptionalFeed, OptionalPeer};
 use crate::timer::{at, sleep_until};

@@ -17,7 +17,7 @@ use oxds_core::poll::PollTiming;
 use super::clusters::plaintext_server;
 use super::error::SourceError;
 use crate::bootstrap::Server;
-use crate::net::credentials::{ChannelCredentials, Configured};
+use crate::credentials::{ChannelCredentials, Configured};
 
 /// Default delay between polls.
 const REFRESH_DELAY: Duration = Duration::from_secs(5);

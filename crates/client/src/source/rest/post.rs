@@ -11,12 +11,12 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use oxds_core::poll::PollOutcome;
+use oxds_net::transport::{self, Http};
 use oxds_types::codec::{request_to_json, response_from_json};
 use oxds_types::discovery::DiscoveryRequest;
 
 use super::peer::RestPeer;
-use crate::net::credentials::CallAuth;
-use crate::net::transport::{self, Http};
+use crate::link::CallAuth;
 
 /// Number of bytes of an error response that the error message quotes.
 const QUOTED_BYTES: usize = 200;

@@ -15,7 +15,8 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::blocking::blocking;
 use super::handshake::{handshake, invalid};
 use super::{CertificateFiles, ChannelCredentials, Pending};
-use crate::transport::{Http, Socket};
+use crate::http::Http;
+use crate::socket::Socket;
 
 /// Channel credentials `tls`: TLS 1.2 or 1.3 (gRFC A65).
 ///

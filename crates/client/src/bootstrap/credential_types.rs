@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{CallCredentials, ChannelCredentials, Configured, Insecure};
 #[cfg(feature = "tls")]
 use crate::certificates::CertificateProvider;
 use crate::certificates::{CertificateProviderInstance, FILE_WATCHER};
+use crate::credentials::{CallCredentials, ChannelCredentials, Configured, Insecure};
+#[cfg(feature = "tls")]
+use crate::credentials::{CertificateFiles, JwtTokenFile, TlsCredentials};
 
 /// Constructor of credentials from a `config` object, which may be absent.
 type Make<T> = Arc<dyn Fn(Option<&Value>) -> Result<Arc<T>, String> + Send + Sync>;
@@ -41,8 +43,8 @@ impl Default for CredentialTypes {
         let types = types.with("insecure", |_| Ok(Arc::new(Insecure)));
         #[cfg(feature = "tls")]
         let types = types.with("tls", |config| {
-            let files = super::CertificateFiles::parse(config)?;
-            Ok(Arc::new(super::TlsCredentials::new(files)))
+            let files = CertificateFiles::parse(config)?;
+            Ok(Arc::new(TlsCredentials::new(files)))
         });
         types
     }
@@ -121,7 +123,7 @@ impl CredentialTypes {
     #[must_use]
     pub fn with_jwt_token_file(self) -> Self {
         self.with_call("jwt_token_file", |config| {
-            Ok(Arc::new(super::JwtTokenFile::parse(config)?))
+            Ok(Arc::new(JwtTokenFile::parse(config)?))
         })
     }
 

@@ -4,7 +4,7 @@
 //!   channel_creds ──► ChannelCredentials     Socket ── secure ──► Socket         once per connection
 //!   call_creds ─────► CallCredentials        headers ──► every call, every poll  never over plaintext
 //!                         ▲
-//!                  CredentialTypes: built-in types, and types that the application adds
+//!                  bootstrap::CredentialTypes: built-in types, and types that the application adds
 //! ```
 //!
 //! | type | applies to | content |
@@ -15,13 +15,10 @@
 //!
 //! Files are read when a connection or a call needs them, not in the background, so unused credentials cost nothing.
 
-mod call_auth;
 mod configured;
 #[cfg(feature = "tls")]
 mod jwt;
-mod types;
 
-pub(crate) use call_auth::CallAuth;
 pub use configured::Configured;
 #[cfg(feature = "tls")]
 pub use jwt::JwtTokenFile;
@@ -33,4 +30,3 @@ pub use oxds_net::credentials::{
 };
 #[cfg(feature = "tls")]
 pub(crate) use oxds_net::credentials::{blocking, handshake, roots, spiffe};
-pub use types::CredentialTypes;

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use oxds_types::ResourceType;
 
-use super::queue::WatcherQueue;
-use super::update::WatchEvent;
 use crate::driver::{ClientShared, Command, WatchEntry, Watcher};
 use crate::load::LoadReporter;
+use crate::update::{WatchEvent, WatcherQueue};
 
 /// Any number of watches whose updates are read from one queue. Dropping it ends all of them.
 #[derive(Debug)]

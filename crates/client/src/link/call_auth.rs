@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 
-use super::{CallCredentials, CallError, Configured};
 use crate::bootstrap::Server;
+use crate::credentials::{CallCredentials, CallError, Configured};
 
 /// Call credentials that may be sent to a server; empty if the connection is plaintext. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -1,4 +1,4 @@
-//! Headers of a request, as route matchers read them.
+//! Headers of a request, for channels and servers.
 
 use std::borrow::Cow;
 

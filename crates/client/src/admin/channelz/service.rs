@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use envoy_types::pb::google::protobuf::{Int64Value, Timestamp};
 use http::{Request, Response};
 use oxds_core::lb::Connectivity;
+use oxds_net::transport::SocketAddresses;
 use prost::Message;
 use tonic::body::Body;
 use tonic::codegen::StdError;
@@ -18,16 +19,16 @@ use tonic::{Code, Status};
 use tonic_prost::ProstCodec;
 use tower_service::Service;
 
-use super::counter::Calls;
 use super::message::{
     Address, AddressKind, Channel, ChannelConnectivityState, ChannelData, ChannelRef, ChannelTrace,
     Channels, GetOne, GetPage, GetServerSockets, OneChannel, OneServer, OneSocket, OneSubchannel,
     Server, ServerData, ServerRef, Servers, Socket, SocketData, SocketRef, SocketRefs, State,
     Subchannel, SubchannelRef, TcpIpAddress, UdsAddress,
 };
-use super::registry::{ChannelEntry, ChannelSnapshot, Id, Registry, ServerRecord, SubchannelEntry};
-use crate::net::transport::SocketAddresses;
-use crate::pool::ClientPool;
+use crate::channelz::{
+    Calls, ChannelEntry, ChannelSnapshot, Id, Registry, ServerRecord, SubchannelEntry,
+};
+use crate::handle::ClientPool;
 
 /// Page size if the request does not set one; the same as in gRPC's own implementations.
 const DEFAULT_PAGE_SIZE: usize = 100;
@@ -37,7 +38,7 @@ const DEFAULT_PAGE_SIZE: usize = 100;
 /// ```no_run
 /// # fn example(pool: &oxds_client::ClientPool) {
 /// // With tonic: `Server::builder().add_service(channelz)`.
-/// let channelz = oxds_client::channelz::Channelz::new(pool);
+/// let channelz = oxds_client::admin::Channelz::new(pool);
 /// # }
 /// ```
 #[derive(Debug, Clone)]

@@ -8,13 +8,13 @@ use std::time::SystemTime;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
+use oxds_net::rpc::random;
 use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::blocking::blocking;
 use super::{CallCredentials, CallError, Pending};
-use crate::rpc::random;
 use cache::{NextStep, TokenCache};
 use token::Token;
 
@@ -42,7 +42,7 @@ impl JwtTokenFile {
     }
 
     /// Parses a `config`.
-    pub(super) fn parse(config: Option<&Value>) -> Result<Self, String> {
+    pub(crate) fn parse(config: Option<&Value>) -> Result<Self, String> {
         let path = config.and_then(|config| config.get("jwt_token_file"));
         match path.and_then(Value::as_str) {
             Some(path) if !path.is_empty() => Ok(Self::new(path)),

@@ -7,8 +7,8 @@ use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_types::ResourceType;
 use tokio::sync::Notify;
 
+use super::event::WatchEvent;
 use super::resource::RawResource;
-use super::update::WatchEvent;
 
 /// Limit of unread errors about collection members that the reader never got: a faulty server may invent any number of
 /// names.
@@ -109,7 +109,7 @@ impl WatcherQueue {
     }
 
     /// Drops the unread updates of a resource.
-    pub(super) fn forget(&self, resource_type: &ResourceType, name: &Arc<str>) {
+    pub(crate) fn forget(&self, resource_type: &ResourceType, name: &Arc<str>) {
         let mut unread = self.lock();
         unread
             .updates
@@ -118,7 +118,7 @@ impl WatcherQueue {
     }
 
     /// Drops all unread updates and ignores further ones: the reader is gone.
-    pub(super) fn abandon(&self) {
+    pub(crate) fn abandon(&self) {
         let mut unread = self.lock();
         *unread = Unread {
             abandoned: true,
@@ -147,7 +147,7 @@ impl WatcherQueue {
     }
 
     /// Waits for the next update; `None` when the driver has stopped. For one reader. Cancel-safe.
-    pub(super) async fn next(&self) -> Option<WatchEvent> {
+    pub(crate) async fn next(&self) -> Option<WatchEvent> {
         loop {
             if let Some(event) = self.take() {
                 return Some(event);
@@ -160,7 +160,7 @@ impl WatcherQueue {
     }
 
     /// Returns the next update that is already queued.
-    pub(super) fn take(&self) -> Option<WatchEvent> {
+    pub(crate) fn take(&self) -> Option<WatchEvent> {
         let mut guard = self.lock();
         let unread = &mut *guard;
         let mut first = unread.updates.first_entry()?;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use oxds_core::resource::{ResourceParser, Typed};
 use oxds_types::ResourceType;
 
+use super::watch::{RawWatch, RawWatchAll, Watch, WatchAll};
+use super::watch_set::WatchSet;
 use crate::bootstrap::Bootstrap;
 use crate::driver::{ClientShared, Command};
 use crate::load::LoadReporter;
 use crate::options::Options;
 use crate::source::{Source, SourceError};
 use crate::telemetry::Observers;
-use crate::watch::{RawWatch, RawWatchAll, Watch, WatchAll, WatchSet};
 
 /// Handle of a client that watches resources of control planes. Clones share one client.
 ///

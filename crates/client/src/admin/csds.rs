@@ -18,14 +18,14 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::driver::ResourceStatus;
-use crate::pool::ClientPool;
+use crate::handle::ClientPool;
 
 /// CSDS over the clients of a pool. It may be created before the pool has clients.
 ///
 /// ```no_run
 /// # fn example(pool: &oxds_client::ClientPool) {
 /// // With tonic: `Server::builder().add_service(csds)`.
-/// let csds = oxds_client::Csds::new(pool).into_service();
+/// let csds = oxds_client::admin::Csds::new(pool).into_service();
 /// # }
 /// ```
 #[derive(Debug, Clone)]

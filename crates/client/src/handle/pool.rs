@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use oxds_core::resource::{Extensions, ResourceCheck};
 
+use super::client::XdsClient;
 use crate::bootstrap::{Bootstrap, BootstrapError};
 use crate::channelz::Registry;
-use crate::client::XdsClient;
 use crate::driver::ClientShared;
 use crate::metrics::Recorder;
 use crate::options::Options;

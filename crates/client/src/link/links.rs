@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use oxds_net::transport::{DialError, Keepalive};
+
 use super::connection::ServerConnection;
-use super::transport::{DialError, Keepalive};
 use crate::bootstrap::Server;
 
 /// The links of a client. Clones share them.

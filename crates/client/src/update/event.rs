@@ -1,4 +1,4 @@
-//! ResponseSummary of watched resources.
+//! Updates of watched resources.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::resource::RawResource;
 /// Update of a watched resource (gRFC A88).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Update<T> {
-    /// Replaces the previous state: the new resource, or the error because of which no resource can be used.
+    /// Replaces the previous state: the new resource, or the error that prevents one.
     Changed(Result<T, WatchError>),
     /// The last resource stays in use. An error means that it may be outdated; `None` means that it is current again.
     Ambient(Option<WatchError>),
@@ -32,7 +32,7 @@ pub(crate) enum WatchEvent {
 }
 
 impl WatchEvent {
-    pub(super) fn into_update(self) -> (Arc<str>, Update<RawResource>) {
+    pub(crate) fn into_update(self) -> (Arc<str>, Update<RawResource>) {
         match self {
             Self::Changed { name, resource, .. } => (name, Update::Changed(resource)),
             Self::Ambient { name, error, .. } => (name, Update::Ambient(error)),

@@ -10,16 +10,17 @@ use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body::Frame;
 use hyper::body::Incoming;
+use oxds_net::transport::{
+    self, DialError, GoingAway, Keepalive, RequestSender, SendError, SocketAddresses,
+};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::client::Grpc;
 use tower_service::Service;
 
-use super::credentials::{CallAuth, CallError};
-use super::transport::{
-    self, DialError, GoingAway, Keepalive, RequestSender, SendError, SocketAddresses,
-};
+use super::call_auth::CallAuth;
 use crate::bootstrap::Server;
+use crate::credentials::CallError;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

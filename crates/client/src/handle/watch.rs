@@ -5,11 +5,6 @@
 //!                          newest update per resource
 //! ```
 
-mod queue;
-mod resource;
-mod set;
-mod update;
-
 use std::any::type_name;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -18,11 +13,8 @@ use oxds_core::ads::{WatchError, WatchErrorReason};
 use oxds_core::resource::Typed;
 use oxds_types::ResourceType;
 
-pub(crate) use queue::WatcherQueue;
-pub use resource::RawResource;
-pub(crate) use set::WatchSet;
-pub use update::Update;
-pub(crate) use update::WatchEvent;
+use super::watch_set::WatchSet;
+use crate::update::{RawResource, Update};
 
 /// Watch of one resource of any type, as bytes. Dropping it ends the watch.
 #[derive(Debug)]

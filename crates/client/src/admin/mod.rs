@@ -1,11 +1,18 @@
-//! The admin services of gRPC (gRFC A38) in one call: CSDS, channelz, health.
+//! The admin services of gRPC (gRFC A38): CSDS, channelz and, with feature `admin`, all of them and health in one call.
 
+pub mod channelz;
+mod csds;
+
+#[cfg(feature = "admin")]
 use tonic::service::Routes;
+#[cfg(feature = "admin")]
 use tonic_health::server::{HealthReporter, health_reporter};
 
-use crate::channelz::Channelz;
-use crate::csds::Csds;
-use crate::pool::ClientPool;
+pub use channelz::Channelz;
+pub use csds::Csds;
+
+#[cfg(feature = "admin")]
+use crate::handle::ClientPool;
 
 /// Returns the services that tools such as `grpcdebug` use: [`Csds`] over the clients of a pool, [`Channelz`] over its
 /// [registry](ClientPool::channelz), and the health service. The pool may still be empty.
@@ -19,6 +26,7 @@ use crate::pool::ClientPool;
 /// # let _ = (admin, health);
 /// # }
 /// ```
+#[cfg(feature = "admin")]
 #[must_use]
 pub fn services(pool: &ClientPool) -> (Routes, HealthReporter) {
     let (reporter, health) = health_reporter();
