@@ -1,6 +1,6 @@
 //! Any bytes as a file of resources, in each format: resources or errors with the file, never a panic. Resources that
-//! were read can be
-//! written in every format, and reads back as the same; clients of both API versions get it, or a reason.
+//! were read can be written in every format, and reads back as the same; clients of both API versions get it, or a
+//! reason.
 #![no_main]
 
 use std::path::Path;

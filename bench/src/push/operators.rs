@@ -1,8 +1,7 @@
 //! O-1, O-2: pages of a server with many clients and resources, and the cost of a reader for its streams.
 //!
 //! Most clients subscribe to ten resources that never change, over shared connections: the pages show them. A hundred
-//! more
-//! have all resources, each over its own connection, as in P-2.
+//! more have all resources, each over its own connection, as in P-2.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -8,8 +8,7 @@
 //! ```
 //!
 //! `backends` starts three servers; the last one fails every call. `client` makes calls for many users, and exits with
-//! 1 if a
-//! call failed, or if a user did not stay with one backend.
+//! 1 if a call failed, or if a user did not stay with one backend.
 
 #![allow(clippy::print_stdout, reason = "an example prints what it does")]
 

@@ -68,11 +68,9 @@ pub(super) async fn served_by(load: &ChannelLoad, backends: &[&str]) -> Fallible
     only_at(&load.calls, "calls", backends).await
 }
 
-/// Given go-control-plane of v2, which does not know v3,
-/// when a channel uses v2, an endpoint moves, then route and cluster are replaced, then the cluster changes to a form
-/// that gRPC does not know,
-/// then calls follow, and continue with the last valid form; the control plane prints the client's identity and the
-/// reason of the NACK.
+/// Given go-control-plane of v2, which does not know v3, when a channel uses v2, an endpoint moves, then route and
+/// cluster are replaced, then the cluster changes to a form that gRPC does not know, then calls follow, and continue
+/// with the last valid form; the control plane prints the client's identity and the reason of the NACK.
 async fn follows_go_control_plane(cx: Context) -> Fallible {
     let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
     let folder = Folder::create(&cx.dir)?;

@@ -156,8 +156,7 @@ async fn one_of_three(cx: Context, protocol: Protocol, sort: &Sort) -> Fallible 
 }
 
 /// Given ten new clusters, one of which Envoy rejects and whose name does not fit into the message of the NACK: then
-/// Envoy has the
-/// other nine, and the status shows that one alone as NACKed.
+/// Envoy has the other nine, and the status shows that one alone as NACKed.
 async fn one_of_ten_clusters(cx: Context, protocol: Protocol) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     folder.write("first.yaml", &[static_cluster("first", "ROUND_ROBIN")])?;

@@ -1,8 +1,7 @@
 //! A client that subscribes to all clusters by itself, so that a scenario sees exactly what a client receives.
 //!
 //! It ACKs each response. When a stream ends, it continues at the next server with its versions, as Envoy does.
-//! Messages are those of
-//! `envoy-types`, not our own.
+//! Messages are those of `envoy-types`, not our own.
 
 mod seen;
 mod stream;

@@ -114,8 +114,7 @@ async fn c157_connection_without_response_does_not_take_over() {
 }
 
 /// given three control planes, the third of which is in use / when the second returns / then it serves, the third's
-/// socket
-/// closes, and the first is still tried; when the first returns / then it serves alone.
+/// socket closes, and the first is still tried; when the first returns / then it serves alone.
 #[tokio::test]
 async fn c155_c159_three_servers_are_promoted_in_order() {
     let (first, second, third) = (start().await, start().await, start().await);

@@ -176,8 +176,7 @@ async fn c55_c56_ack_and_nack_use_the_version_of_the_stream() {
 }
 
 /// given two servers, only the second of which declares v3 / when the first dies and returns / then the client uses
-/// each
-/// server's own version, and the watcher sees values only.
+/// each server's own version, and the watcher sees values only.
 #[tokio::test]
 async fn c51_fallback_uses_each_servers_own_version() {
     let (old, new) = (start().await, start().await);

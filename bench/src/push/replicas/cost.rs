@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Everything that a publish causes in a replica is counted: its status key, and the status keys of the others that it
-//! reads. The server whose program
-//! changes its cache has the same pace: what is not in the caches of the processor costs both more.
+//! reads. The server whose program changes its cache has the same pace: what is not in the caches of the processor
+//! costs both more.
 
 use std::time::{Duration, Instant};
 

@@ -39,8 +39,7 @@ impl Etcd {
     }
 
     /// Returns all events of a range of keys after a revision, up to the last one, which has a change of such a key. An
-    /// empty end is a
-    /// single key.
+    /// empty end is a single key.
     pub(super) async fn history(
         &self,
         (key, range_end): (Vec<u8>, Vec<u8>),

@@ -23,8 +23,7 @@ impl Etcd {
     }
 
     /// Replaces all members by members with the data of a backup, at the same addresses. With `is_bumped`, revisions
-    /// continue far after
-    /// those that were ever used, and all of them are compacted.
+    /// continue far after those that were ever used, and all of them are compacted.
     pub(crate) async fn restore(&mut self, file: &Path, is_bumped: bool) -> Fallible {
         self.kill().await?;
         for member in &mut self.members {

@@ -115,9 +115,8 @@ const ROLES: [&[&str]; 17] = [
 ];
 
 /// given users with the documented roles, and tokens that expire after 2 s / when the token of a replica has expired /
-/// then its watch continues;
-/// after a lost connection it gets another token and follows. A writer cannot write another lane. A permission that is revoked shows with
-/// its keys at the next connection, and the replica keeps serving.
+/// then its watch continues; after a lost connection it gets another token and follows. A writer cannot write another
+/// lane. A permission that is revoked shows with its keys at the next connection, and the replica keeps serving.
 async fn users(cx: Context, release: Release) -> Fallible {
     let ttl: [OsString; 2] = ["--auth-token-ttl".into(), "2".into()];
     let etcd = Etcd::start(&cx, release, &ttl).await?;

@@ -36,8 +36,7 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
 }
 
 /// given three members / when two of them die / then the replica keeps serving, shows that it is not connected, and a
-/// publish fails; when one
-/// returns, the next publish arrives, and the client gets nothing else.
+/// publish fails; when one returns, the next publish arrives, and the client gets nothing else.
 async fn quorum(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;
@@ -183,8 +182,7 @@ async fn stopped(cx: Context, release: Release) -> Fallible {
 }
 
 /// given a replica without a connection to etcd / when publishes with a removal are made and compacted / then the
-/// replica reads
-/// everything, and its client gets exactly the difference.
+/// replica reads everything, and its client gets exactly the difference.
 async fn compacted(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;
     let direct = etcd.connect().await?;

@@ -124,8 +124,7 @@ impl Drop for Disk<'_> {
 }
 
 /// given three members, one of them on a small disk / when that is full / then this member exits, the others continue,
-/// the replica serves,
-/// and publishes succeed.
+/// the replica serves, and publishes succeed.
 async fn full(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;

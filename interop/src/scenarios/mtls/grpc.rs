@@ -85,11 +85,10 @@ async fn fail(load: &Load, what: &str, texts: &[&str]) -> Fallible {
     Ok(())
 }
 
-/// Given calls under way, when the authority and the certificates of both sides are replaced on disk, so that no earlier certificate is
-/// valid beside them,
-/// then calls continue; the next connection to the server has the new certificates; the running client connects with
-/// the new
-/// ones to another server, which never had others; and no call has failed.
+/// Given calls under way, when the authority and the certificates of both sides are replaced on disk, so that no
+/// earlier certificate is valid beside them, then calls continue; the next connection to the server has the new
+/// certificates; the running client connects with the new ones to another server, which never had others; and no call
+/// has failed.
 async fn rotate(cx: Context, caller: Caller, make: ServerMake) -> Fallible {
     let world = World::start(cx).await?;
     let (own, theirs) = (

@@ -58,11 +58,9 @@ pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Cast) -> Ending), clien
     }
 }
 
-/// Given three backends in a ring, and calls with one key,
-/// when other keys are tried, then no key, and the backend of the first key leaves,
-/// then one key has one backend, and only that one is connected; another key has another backend; calls without a key
-/// reach all; and the
-/// first key moves (A42).
+/// Given three backends in a ring, and calls with one key, when other keys are tried, then no key, and the backend of
+/// the first key leaves, then one key has one backend, and only that one is connected; another key has another backend;
+/// calls without a key reach all; and the first key moves (A42).
 async fn affinity(cx: Context, cast: Cast) -> Fallible {
     let backends = servers(&cx, cast, ["a", "b", "c"]).await?;
     let resources = |unhealthy: Option<&str>| {
@@ -356,9 +354,9 @@ async fn api_listener_handoff(cx: Context, cast: Cast) -> Fallible {
     mesh.client.at_most_failed(cast.lost_in_a_move()).await
 }
 
-/// Given a cluster with a policy that no client knows, followed by a policy of the client's program,
-/// when the client calls,
-/// then the second is in use: it adds a header to each call, by which the server fails them all with DATA_LOSS (A52).
+/// Given a cluster with a policy that no client knows, followed by a policy of the client's program, when the client
+/// calls, then the second is in use: it adds a header to each call, by which the server fails them all with DATA_LOSS
+/// (A52).
 async fn custom_lb(cx: Context, cast: Cast) -> Fallible {
     const POLICY: &str = r#"load_balancing_policy:
   policies:

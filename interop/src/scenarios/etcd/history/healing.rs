@@ -29,8 +29,7 @@ const HEAL: Duration = Duration::from_secs(2);
 type Served = BTreeMap<String, (u64, String, String)>;
 
 /// Waits until all faults are repaired and the writers have ended. Then publishes to both lanes, and fails unless all
-/// replicas and
-/// clients have that within 2 s; checks everything that was seen before.
+/// replicas and clients have that within 2 s; checks everything that was seen before.
 pub(super) async fn heal(world: &mut World, writers: &mut Writers, shared: &Shared) -> Fallible {
     follow(world, shared).await?;
     writers.end().await?;

@@ -65,8 +65,7 @@ impl Sight {
             let located = record.locate(lane, &self.has, &self.leftover);
             let at = located.map_err(|error| format!("{}: {name}: {error}", self.name))?;
             // A replica that starts again serves its saved state. That may be older than the last served state, but
-            // never older than
-            // the state that it served a second before.
+            // never older than the state that it served a second before.
             let floor = match goes_on {
                 true => self.latest[lane].max(self.floor[lane]),
                 false => self.floor[lane],

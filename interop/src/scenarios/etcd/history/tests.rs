@@ -198,8 +198,7 @@ fn g40_reordered_states_are_found() {
 }
 
 /// given a replica that was killed / when it starts again / then it may serve its saved state, but no state before the
-/// last healing;
-/// without a state it may not go back.
+/// last healing; without a state it may not go back.
 #[test]
 fn g40_restarted_replica_goes_back_within_limits() {
     let record = record(3);
