@@ -110,7 +110,7 @@ async fn s79_stalled_client_is_closed_after_drain_time() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = serve(dir.path(), "300ms");
     let (_connection, _call) = client(&server, 0, HashMap::new()).await;
-    let sent = "oxds_responses_total{kind=\"cds\"} 1";
+    let sent = "oxds_responses_total{resource_type=\"cds\"} 1";
     let server = tokio::task::spawn_blocking(move || {
         server.shows("/metrics", sent);
         server

@@ -242,7 +242,7 @@ fn v45_runtime_change_serves_a_refused_file() {
     let answer = server.post(&format!("/runtime_modify?{key}=true"), "", "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     server.shows("/deprecations.json", "\"verdict\":\"overridden\"");
-    server.shows("/metrics", "oxds_resources{kind=\"rds\"} 1");
+    server.shows("/metrics", "oxds_resources{resource_type=\"rds\"} 1");
     server.shows("/runtime", "deprecated fields");
 }
 

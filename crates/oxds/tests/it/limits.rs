@@ -72,7 +72,7 @@ async fn s77_max_connections_closes_the_next() {
     second.closed().await.expect("closed");
     server.shows(
         "/metrics",
-        "oxds_refusals_total{reason=\"connections\"} 1\n",
+        "oxds_over_limit_total{limit=\"connections\"} 1\n",
     );
 }
 

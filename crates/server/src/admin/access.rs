@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::discovery::Context;
-use crate::metrics::Metrics;
+use crate::metrics::{DeniedBy, Metrics};
 use crate::security::{HttpDenied, HttpSecurity};
 use crate::server::{Peer, Shared};
 
@@ -70,7 +70,7 @@ pub(super) async fn permit(
 }
 
 fn denial(metrics: &Metrics, denied: HttpDenied) -> Response {
-    metrics.refused("authorization");
+    metrics.denied(DeniedBy::Authorization);
     let text = format!("{denied}\n");
     match denied {
         HttpDenied::Remote | HttpDenied::ForeignHost => {

@@ -32,6 +32,7 @@ use tonic::body::Body;
 use super::matcher::ClientMatcher;
 use super::state::{Selection, clients};
 use crate::discovery::{CallError, Context, Decoder, OtherRegistration};
+use crate::metrics::DeniedBy;
 use crate::server::{Kept, Peer, Share};
 
 /// Bytes of a request: node matchers of people and tools are far shorter.
@@ -69,7 +70,7 @@ impl StatusService {
     fn may_ask(&self, peer: &Peer) -> Result<(), Status> {
         let server = &self.context.server;
         if !server.security.is_authorizing() && !server.csds.allows(peer.address.ip()) {
-            server.metrics.refused("authorization");
+            server.metrics.denied(DeniedBy::Authorization);
             let text = "CSDS is for clients of this machine; `oxds serve` answers others with `--csds all` or a rule of --authorize";
             return Err(Status::permission_denied(text));
         }

@@ -13,6 +13,7 @@ use super::clients::{OpenStream, PollKind, lock};
 use super::context::Context;
 use super::error::CallError;
 use super::poll::FetchRequest;
+use crate::metrics::DeniedBy;
 use crate::security::{Denied, Grant};
 use crate::server::{Admitted, ClientLine, Peer};
 
@@ -30,7 +31,7 @@ impl Context {
     /// Checks whether a client may read the state of other clients.
     pub(crate) fn may_inspect(&self, peer: &Peer) -> Result<(), Denied> {
         let may = self.server.security.may_inspect(peer.identity.as_deref());
-        may.inspect_err(|_| self.server.metrics.refused("authorization"))
+        may.inspect_err(|_| self.server.metrics.denied(DeniedBy::Authorization))
     }
 
     /// Authorizes a request of a stream, and removes the secrets from it that the client may not have.
@@ -118,7 +119,7 @@ impl Context {
             return;
         };
         for _ in denied {
-            self.server.metrics.refused("secret");
+            self.server.metrics.denied(DeniedBy::Secret);
         }
         let (name, names) = (first.chars().take(128).collect::<String>(), denied.len());
         let now = self.server.clock.now();

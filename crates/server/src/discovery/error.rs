@@ -7,7 +7,7 @@ use oxds_core::session::StreamError;
 use oxds_types::ApiVersion;
 use tonic::{Code, Status};
 
-use crate::metrics::Metrics;
+use crate::metrics::{DeniedBy, InvalidPart, Limit, Metrics};
 use crate::security::Denied;
 use crate::server::OverBudget;
 
@@ -60,7 +60,7 @@ impl From<Status> for CallError {
 impl CallError {
     /// Counts the error, and returns the status for the client.
     pub(crate) fn status(&self, metrics: &Metrics) -> Status {
-        metrics.refused(self.label());
+        self.count(metrics);
         Status::new(self.code(), self.to_string())
     }
 
@@ -96,25 +96,27 @@ impl CallError {
         }
     }
 
-    /// Returns the `reason` label of the metric `refusals`.
-    pub(crate) fn label(&self) -> &'static str {
-        match self {
-            Self::TooManyStreams(_) => "streams",
-            Self::TooManyStreamsOfPeer { .. } => "streams_per_peer",
-            Self::NoRequest => "first_request",
-            Self::MessageTooLong { .. } => "message_bytes",
-            Self::NodeTooLong { .. } => "node_bytes",
-            Self::NodeIdTooLong { .. } => "node_id_bytes",
-            Self::OverBudget(_) => "memory",
-            Self::Stream(StreamError::TooManyTypes { .. }) => "kinds",
-            Self::Stream(StreamError::TooManyNames { .. }) => "names",
+    fn count(&self, metrics: &Metrics) {
+        let limit = match self {
+            Self::TooManyStreams(_) => Limit::Streams,
+            Self::TooManyStreamsOfPeer { .. } => Limit::StreamsPerPeer,
+            Self::NoRequest => Limit::FirstRequest,
+            Self::MessageTooLong { .. } => Limit::RequestBytes,
+            Self::NodeTooLong { .. } => Limit::NodeBytes,
+            Self::NodeIdTooLong { .. } => Limit::NodeIdBytes,
+            Self::OverBudget(_) => Limit::Memory,
+            Self::Stream(StreamError::TooManyTypes { .. }) => Limit::Types,
+            Self::Stream(StreamError::TooManyNames { .. }) => Limit::Names,
             Self::Stream(StreamError::NameTooLong { .. } | StreamError::TypeUrlTooLong { .. })
-            | Self::ReportedNameTooLong(_) => "name_length",
-            Self::OldApi(..) => "api_version",
-            Self::Denied(_) => "authorization",
-            Self::Hook { .. } => "program",
-            Self::Compressed | Self::Truncated | Self::Malformed(_) | Self::Stream(_) => "protocol",
-        }
+            | Self::ReportedNameTooLong(_) => Limit::NameBytes,
+            Self::OldApi(..) => return metrics.denied(DeniedBy::ApiVersion),
+            Self::Denied(_) => return metrics.denied(DeniedBy::Authorization),
+            Self::Hook { .. } => return metrics.denied(DeniedBy::Hook),
+            Self::Compressed | Self::Truncated | Self::Malformed(_) | Self::Stream(_) => {
+                return metrics.invalid(InvalidPart::Request);
+            }
+        };
+        metrics.over_limit(limit);
     }
 }
 

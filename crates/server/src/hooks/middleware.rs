@@ -17,6 +17,7 @@ use tonic::Status;
 
 use super::{Call, CallObserver};
 use crate::discovery::http_status;
+use crate::metrics::DeniedBy;
 use crate::server::{Peer, Shared};
 
 /// Passes a call on, unless the hooks deny it. Its observer sees only the end of the call.
@@ -36,7 +37,7 @@ pub(crate) async fn run(
     let observer = match CallObserver::open(server.hooks.as_deref(), call).await {
         Ok(observer) => observer,
         Err(denied) => {
-            server.metrics.refused("program");
+            server.metrics.denied(DeniedBy::Hook);
             return denial(&head.headers, denied);
         }
     };

@@ -3,6 +3,7 @@
 mod encoding;
 mod page;
 mod plain;
+mod reasons;
 mod scrape;
 mod store_connection;
 
@@ -20,6 +21,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 pub(crate) use page::render;
+pub(crate) use reasons::{DeniedBy, InvalidPart, Limit};
 pub(crate) use scrape::Scrape;
 
 use crate::store::NoticeCounts;
@@ -38,7 +40,9 @@ pub(crate) struct Metrics {
     unknown_types: Counter,
     held_too_long: Family<ByType, Counter>,
     rollbacks: Family<ByType, Counter>,
-    refusals: Family<ByReason, Counter>,
+    denied: Family<ByReason, Counter>,
+    over_limit: Family<ByLimit, Counter>,
+    invalid: Family<ByPart, Counter>,
     moved: Family<ByReason, Counter>,
     throttled: Counter,
     deprecated_uses: Counter,
@@ -54,12 +58,22 @@ struct ByProtocol {
 /// The label of metrics per resource type. The name of the field is the name of the label.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByType {
-    kind: Cow<'static, str>,
+    resource_type: Cow<'static, str>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByReason {
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByLimit {
+    limit: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByPart {
+    part: &'static str,
 }
 
 /// Returns the name of a protocol variant in metrics and status.
@@ -82,14 +96,14 @@ impl Metrics {
     /// Returns the label of a resource type. Unknown types share the label `other`: a client that invents types must not
     /// create time series.
     fn by_type(&self, resource_type: &ResourceType) -> ByType {
-        let kind = match resource_type.short_name() {
+        let resource_type = match resource_type.short_name() {
             Some(short) => short.into(),
             None if self.own_types.contains(resource_type) => {
                 resource_type.message().to_owned().into()
             }
             None => "other".into(),
         };
-        ByType { kind }
+        ByType { resource_type }
     }
 
     pub(crate) fn stream_opened(&self, protocol: Protocol) {
@@ -112,9 +126,22 @@ impl Metrics {
         self.requests.inc();
     }
 
-    /// Counts a refused connection, stream or request: by a limit, an authorization rule, a hook, or as malformed.
-    pub(crate) fn refused(&self, reason: &'static str) {
-        self.refusals.get_or_create(&ByReason { reason }).inc();
+    /// Counts a call or a secret that was denied.
+    pub(crate) fn denied(&self, by: DeniedBy) {
+        let reason = by.label();
+        self.denied.get_or_create(&ByReason { reason }).inc();
+    }
+
+    /// Counts a connection, stream or request that was ended by a limit.
+    pub(crate) fn over_limit(&self, limit: Limit) {
+        let limit = limit.label();
+        self.over_limit.get_or_create(&ByLimit { limit }).inc();
+    }
+
+    /// Counts a connection or request that breaks the protocol.
+    pub(crate) fn invalid(&self, part: InvalidPart) {
+        let part = part.label();
+        self.invalid.get_or_create(&ByPart { part }).inc();
     }
 
     /// Counts a connection whose client is asked to make another one.
@@ -188,11 +215,15 @@ impl Metrics {
         let help = "Requests that answered an older response";
         registry.register("stale_nonces", help, self.stale_nonces.clone());
         let help = "Requests for unknown resource types";
-        registry.register("unknown_kinds", help, self.unknown_types.clone());
+        registry.register("unknown_types", help, self.unknown_types.clone());
         let help = "Changes sent although the client was not ready for them";
         registry.register("held_too_long", help, self.held_too_long.clone());
-        let help = "Refused connections, streams and requests";
-        registry.register("refusals", help, self.refusals.clone());
+        let help = "Calls and secrets denied by authorization, hooks or API version";
+        registry.register("denied", help, self.denied.clone());
+        let help = "Connections, streams and requests ended by a limit";
+        registry.register("over_limit", help, self.over_limit.clone());
+        let help = "Connections and requests that break the protocol";
+        registry.register("invalid", help, self.invalid.clone());
         let help = "Connections that were ended so that clients spread over servers";
         registry.register("connections_moved", help, self.moved.clone());
         let help = "Times a stream waited because its requests came too fast";

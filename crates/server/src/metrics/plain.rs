@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn counters_are_declared_as_their_samples() {
-        let page = "# HELP oxds_acks Responses accepted.\n# TYPE oxds_acks counter\noxds_acks_total{kind=\"cds\"} 1\n\
+        let page = "# HELP oxds_acks Responses accepted.\n# TYPE oxds_acks counter\noxds_acks_total{resource_type=\"cds\"} 1\n\
             # HELP oxds_time_seconds Time.\n# TYPE oxds_time_seconds gauge\n# UNIT oxds_time_seconds seconds\noxds_time_seconds 0.5\n# EOF\n";
-        let expected = "# HELP oxds_acks_total Responses accepted.\n# TYPE oxds_acks_total counter\noxds_acks_total{kind=\"cds\"} 1\n\
+        let expected = "# HELP oxds_acks_total Responses accepted.\n# TYPE oxds_acks_total counter\noxds_acks_total{resource_type=\"cds\"} 1\n\
             # HELP oxds_time_seconds Time.\n# TYPE oxds_time_seconds gauge\noxds_time_seconds 0.5\n";
         assert_eq!(plain(page), expected);
     }

@@ -198,15 +198,15 @@ impl Scrape {
         encode_by_type(encoder, "resources", "Resources served", served)?;
 
         let not_representable = not_representable::all(&self.context.cache);
-        let mut withheld: BTreeMap<&ResourceType, u64> = snapshot
+        let mut numbers: BTreeMap<&ResourceType, u64> = snapshot
             .types()
             .map(|(resource_type, _)| (resource_type, 0))
             .collect();
         for resource in &not_representable {
-            *withheld.entry(&resource.resource_type).or_default() += 1;
+            *numbers.entry(&resource.resource_type).or_default() += 1;
         }
         let help = "Resources that clients of API v2 do not get, because v2 cannot express them";
-        encode_by_type(encoder, "withheld", help, withheld)
+        encode_by_type(encoder, "not_representable", help, numbers)
     }
 }
 
@@ -220,7 +220,7 @@ fn encode_by_type<'a>(
     let gauge = ConstGauge::new(0_i64).metric_type();
     let mut family = encoder.encode_descriptor(name, help, None, gauge)?;
     for (resource_type, number) in numbers {
-        let labels = [("kind", resource_type.to_string())];
+        let labels = [("resource_type", resource_type.to_string())];
         ConstGauge::new(signed(number)).encode(family.encode_family(&labels)?)?;
     }
     Ok(())

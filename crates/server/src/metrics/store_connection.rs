@@ -35,8 +35,8 @@ pub(super) fn encode_all(
     if let Some(member) = &connection.member {
         let gauge = ConstGauge::new(1_i64);
         let help = "Member of the store that the server uses, or tries to use";
-        let kind = gauge.metric_type();
-        let mut family = encoder.encode_descriptor("store_member", help, None, kind)?;
+        let gauge_type = gauge.metric_type();
+        let mut family = encoder.encode_descriptor("store_member", help, None, gauge_type)?;
         gauge.encode(family.encode_family(&[("member", member.as_str())])?)?;
     }
     if let Some(space) = connection.space {
@@ -79,8 +79,8 @@ fn lanes(encoder: &mut DescriptorEncoder<'_>, lanes: &[LaneState]) -> Result<(),
         ),
     ];
     for (name, help, value) in gauges {
-        let kind = ConstGauge::new(0.0).metric_type();
-        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        let gauge_type = ConstGauge::new(0.0).metric_type();
+        let mut family = encoder.encode_descriptor(name, help, None, gauge_type)?;
         for lane in lanes {
             let gauge = ConstGauge::new(value(lane));
             gauge.encode(family.encode_family(&[("lane", lane.lane.as_str())])?)?;

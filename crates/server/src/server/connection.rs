@@ -23,6 +23,9 @@ use tracing::{debug, error};
 
 use super::listener::Bound;
 use super::shared::Shared;
+#[cfg(feature = "tls")]
+use crate::metrics::InvalidPart;
+use crate::metrics::Limit;
 
 /// Pause after a failed accept. The usual reason is that no file descriptor is left, which takes a while to change.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -55,7 +58,7 @@ impl Ports {
             match accepted {
                 Ok((socket, address)) => {
                     let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else {
-                        self.server.metrics.refused("connections");
+                        self.server.metrics.over_limit(Limit::Connections);
                         continue;
                     };
                     // TCP_NODELAY: responses are small, and a client waits for each, so Nagle's algorithm only delays.
@@ -117,10 +120,10 @@ impl Connection {
         match finished {
             Ok(Ok(socket)) => return Some(socket),
             Ok(Err(error)) => {
-                server.metrics.refused("handshake");
+                server.metrics.invalid(InvalidPart::Handshake);
                 debug!(peer = %address, %error, "TLS handshake failed");
             }
-            Err(_) => server.metrics.refused("silence"),
+            Err(_) => server.metrics.over_limit(Limit::FirstCall),
         }
         None
     }
@@ -161,7 +164,7 @@ impl Connection {
                     let now = Instant::now();
                     // Without a graceful shutdown: the client may not even have started HTTP.
                     if self.deadline <= now && !self.called.load(Ordering::Relaxed) {
-                        self.server.metrics.refused("silence");
+                        self.server.metrics.over_limit(Limit::FirstCall);
                         return;
                     }
                     match self.age_at {

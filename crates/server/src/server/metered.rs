@@ -15,6 +15,7 @@ use tonic::Status;
 use super::budget::{Kept, OverBudget, Share};
 use super::peer::Peer;
 use super::shared::Shared;
+use crate::metrics::Limit;
 
 /// Middleware for services that read their requests with tonic, which buffers a message until it is complete.
 pub(super) async fn meter(
@@ -44,7 +45,7 @@ struct MeteredBody {
 
 impl MeteredBody {
     fn error(&self, over: OverBudget) -> axum::Error {
-        self.server.metrics.refused("memory");
+        self.server.metrics.over_limit(Limit::Memory);
         axum::Error::new(Status::resource_exhausted(over.to_string()))
     }
 }

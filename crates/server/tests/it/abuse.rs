@@ -92,7 +92,7 @@ async fn s76_stalled_readers_do_not_delay_other_clients() {
         });
         stalled.push((client, call));
     }
-    let responses = "oxds_responses_total{kind=\"cds\"}";
+    let responses = "oxds_responses_total{resource_type=\"cds\"}";
     until("one response for each client", async || {
         (server.metric(responses).await == 1 + 20).then_some(())
     })
@@ -130,7 +130,7 @@ async fn s77_half_open_connections_are_closed() {
         wire.closed().await.unwrap();
     }
     server
-        .counts("oxds_refusals_total{reason=\"silence\"} 3")
+        .counts("oxds_over_limit_total{limit=\"first_call\"} 3")
         .await;
 }
 
@@ -165,7 +165,7 @@ async fn s77_connections_and_the_streams_of_a_peer_are_limited() {
         .await
         .unwrap();
     server
-        .counts("oxds_refusals_total{reason=\"connections\"} 1")
+        .counts("oxds_over_limit_total{limit=\"connections\"} 1")
         .await;
 
     let server = start(|limits| limits.streams_per_peer = 1).await;
@@ -214,7 +214,7 @@ async fn s60_million_names_are_refused() {
         );
     }
     server
-        .counts("oxds_refusals_total{reason=\"names\"} 2")
+        .counts("oxds_over_limit_total{limit=\"names\"} 2")
         .await;
     bystander.gets_changes(&server).await;
 }
@@ -260,7 +260,7 @@ async fn s60_unknown_nonces_are_only_counted() {
         call.send(framed(&invented(i + 1_000_000)));
     }
     server
-        .counts("oxds_stale_nonces_total{kind=\"cds\"} 3000")
+        .counts("oxds_stale_nonces_total{resource_type=\"cds\"} 3000")
         .await;
     assert_eq!(server.metric("oxds_responses_total").await, 1);
     assert_eq!(server.metric("oxds_acks_total").await, 0);
@@ -271,7 +271,9 @@ async fn s60_unknown_nonces_are_only_counted() {
     // A stale nonce first; the current nonce after it still counts.
     call.send(framed(&ack(&first)));
     call.send(framed(&ack(&second)));
-    server.counts("oxds_acks_total{kind=\"cds\"} 2").await;
+    server
+        .counts("oxds_acks_total{resource_type=\"cds\"} 2")
+        .await;
 }
 
 /// Given frames that HTTP/2 does not allow, then their connection ends with the proper error. Other connections go on.
@@ -355,7 +357,7 @@ async fn s60_nonsense_leaves_no_state() {
         );
     }
     server.counts("oxds_streams{protocol=\"sotw\"} 0").await;
-    assert_eq!(server.metric("oxds_refusals_total").await, 300);
+    assert_eq!(server.metric("oxds_invalid_total").await, 300);
 }
 
 /// Given 500 clients that connect at once to a server that does not accept yet, then no connection is refused.

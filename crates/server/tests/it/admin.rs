@@ -165,11 +165,11 @@ async fn s17_nack_is_shown_with_its_reason() {
 
     let (_, metrics) = get(server.http, "/metrics").await;
     for line in [
-        r#"oxds_acks_total{kind="cds"} 1"#,
-        r#"oxds_nacks_total{kind="cds"} 1"#,
-        r#"oxds_responses_total{kind="cds"} 2"#,
+        r#"oxds_acks_total{resource_type="cds"} 1"#,
+        r#"oxds_nacks_total{resource_type="cds"} 1"#,
+        r#"oxds_responses_total{resource_type="cds"} 2"#,
         r#"oxds_streams{protocol="sotw"} 1"#,
-        r#"oxds_resources{kind="cds"} 1"#,
+        r#"oxds_resources{resource_type="cds"} 1"#,
     ] {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");
     }

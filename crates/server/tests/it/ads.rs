@@ -89,7 +89,7 @@ async fn s59_unknown_type_gets_an_empty_response() {
     assert_eq!(response.resources.len(), 0);
     stream.send(&ask(CDS, &[]));
     assert_eq!(names(&stream.sotw().await), ["a"]);
-    server.counts("oxds_unknown_kinds_total 1").await;
+    server.counts("oxds_unknown_types_total 1").await;
 }
 
 /// Given a client that half-closes its stream, then the server ends the stream with OK.

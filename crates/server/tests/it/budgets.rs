@@ -148,7 +148,7 @@ async fn cost_c1_unfinished_requests_count_against_the_connection() {
     }
     assert!(
         server
-            .metric("oxds_refusals_total{reason=\"memory\"}")
+            .metric("oxds_over_limit_total{limit=\"memory\"}")
             .await
             >= 2
     );

@@ -72,7 +72,7 @@ async fn p4_only_the_watchers_of_a_name_are_woken() {
 /// Given 20 clients that NACK cluster a, when cluster b changes, then a is not sent again to any of them.
 #[tokio::test]
 async fn p13_invalid_resource_is_sent_once_to_each_client() {
-    const SENT: &str = "oxds_responses_total{kind=\"cds\"}";
+    const SENT: &str = "oxds_responses_total{resource_type=\"cds\"}";
     let server = Running::start(Server::builder()).await;
     server.cache.apply(upsert(&["a", "b"]));
     let mut streams = in_sync(&server, 20, &[]).await;

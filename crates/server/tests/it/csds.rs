@@ -180,7 +180,9 @@ async fn a5_nacked_removal_is_not_shown_as_accepted() {
         let mut nack = unnamed_nack(&removal);
         nack.error_detail.as_mut().unwrap().message = reason.into();
         stream.send(&nack);
-        server.counts(r#"oxds_nacks_total{kind="cds"} 1"#).await;
+        server
+            .counts(r#"oxds_nacks_total{resource_type="cds"} 1"#)
+            .await;
         assert!(!all_synced(&server).await, "{reason}");
         server.cache.apply(crate::upsert(&["c"]));
         let response = stream.delta().await;

@@ -196,7 +196,7 @@ async fn hooks_can_refuse_a_call_at_each_point() {
         };
         assert_eq!(ends, expected, "{refuses}");
         let metrics = get(server.http, "/metrics").await.1;
-        let counted = metrics.contains("oxds_refusals_total{reason=\"program\"} 1\n");
+        let counted = metrics.contains("oxds_denied_total{reason=\"hook\"} 1\n");
         assert!(counted, "{refuses}: {metrics}");
     }
 }
@@ -370,7 +370,7 @@ async fn s66_s68_hooks_can_refuse_lrs_csds_and_status() {
         assert_eq!(stream.status().await, (16, "no%20token".into()), "{path}");
     }
     assert_eq!(client.get("/status.json").await, StatusCode::UNAUTHORIZED);
-    let refused = "oxds_refusals_total{reason=\"program\"} 4";
+    let refused = "oxds_denied_total{reason=\"hook\"} 4";
     server.counts(refused).await;
     let health = "/grpc.health.v1.Health/Check";
     let mut probe = client

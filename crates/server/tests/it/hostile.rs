@@ -119,7 +119,7 @@ async fn s77_number_of_streams_is_limited() {
         RESOURCE_EXHAUSTED
     );
     server
-        .counts("oxds_refusals_total{reason=\"streams\"} 1")
+        .counts("oxds_over_limit_total{limit=\"streams\"} 1")
         .await;
     drop(first);
     until("a stream has ended", async || {

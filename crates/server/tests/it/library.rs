@@ -204,9 +204,9 @@ async fn s59_s61_client_waits_for_a_registered_custom_type() {
     server.cache.apply(ChangeSet::default().put(gold));
     let response = sotw.sotw_acked().await;
     assert_eq!(&*response.resources[0].value, b"\x08\x64");
-    let acked = "oxds_acks_total{kind=\"acme.mesh.v1.Quota\"} 1";
+    let acked = "oxds_acks_total{resource_type=\"acme.mesh.v1.Quota\"} 1";
     server.counts(acked).await;
-    server.counts("oxds_unknown_kinds_total 0").await;
+    server.counts("oxds_unknown_types_total 0").await;
 }
 
 /// Given a running server, when its future is dropped, then its ports and streams are closed.

@@ -118,7 +118,9 @@ async fn metrics_are_documented_and_well_named() {
     stream.send(&ask(CDS, &[]));
     let response = stream.sotw().await;
     stream.send(&ack(&response));
-    server.counts(r#"oxds_acks_total{kind="cds"} 1"#).await;
+    server
+        .counts(r#"oxds_acks_total{resource_type="cds"} 1"#)
+        .await;
 
     const OPEN_METRICS: &str = "application/openmetrics-text";
     let page = get_as(server.http, "/metrics", OPEN_METRICS)
@@ -186,7 +188,9 @@ async fn convergence_is_counted_with_the_last_answer() {
         let response = stream.sotw().await;
         stream.send(&ack(&response));
     }
-    server.counts(r#"oxds_acks_total{kind="cds"} 2"#).await;
+    server
+        .counts(r#"oxds_acks_total{resource_type="cds"} 2"#)
+        .await;
     server.counts("oxds_convergence_seconds_count 0").await;
     let [mut first, mut last] = streams;
     for (changes, is_nack) in [(1, false), (2, true)] {

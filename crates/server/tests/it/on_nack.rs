@@ -142,7 +142,7 @@ async fn s80_nacked_change_is_rolled_back() {
     }
     let (_, metrics) = get(rollout.server.http, "/metrics").await;
     for line in [
-        r#"oxds_rollbacks_total{kind="cds"} 1"#,
+        r#"oxds_rollbacks_total{resource_type="cds"} 1"#,
         "oxds_rolled_back 1",
     ] {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");
@@ -247,7 +247,7 @@ async fn s80_change_stays_below_the_nack_threshold() {
         until("the first NACK", async || {
             let (_, metrics) = get(rollout.server.http, "/metrics").await;
             metrics
-                .contains(r#"oxds_nacks_total{kind="cds"} 1"#)
+                .contains(r#"oxds_nacks_total{resource_type="cds"} 1"#)
                 .then_some(())
         })
         .await;
@@ -256,7 +256,7 @@ async fn s80_change_stays_below_the_nack_threshold() {
         until("the second NACK", async || {
             let (_, metrics) = get(rollout.server.http, "/metrics").await;
             metrics
-                .contains(r#"oxds_nacks_total{kind="cds"} 2"#)
+                .contains(r#"oxds_nacks_total{resource_type="cds"} 2"#)
                 .then_some(())
         })
         .await;

@@ -366,7 +366,10 @@ async fn s68_poll_clients_are_shown() {
         "a: no such thing"
     );
     let (_, metrics) = crate::admin::get(server.http, "/metrics").await;
-    for line in ["oxds_pollers 2", r#"oxds_nacks_total{kind="cds"} 1"#] {
+    for line in [
+        "oxds_pollers 2",
+        r#"oxds_nacks_total{resource_type="cds"} 1"#,
+    ] {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");
     }
 }

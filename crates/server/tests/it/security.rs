@@ -149,7 +149,7 @@ async fn s78_clients_need_a_certificate() {
         }
     }
     assert!(Client::connect(address).await.try_open(SOTW).await.is_err());
-    let refused = "oxds_refusals_total{reason=\"handshake\"} 3";
+    let refused = "oxds_invalid_total{part=\"handshake\"} 3";
     server.running.counts(refused).await;
 }
 
@@ -233,7 +233,7 @@ async fn s78_node_id_of_another_identity_is_denied() {
         2,
         "S-60: the node of a stream does not change"
     );
-    let refused = "oxds_refusals_total{reason=\"authorization\"} 7";
+    let refused = "oxds_denied_total{reason=\"authorization\"} 7";
     server.running.counts(refused).await;
 }
 
@@ -288,7 +288,7 @@ async fn s78_secret_is_sent_only_to_authorized_clients() {
     assert_eq!(response.resources.len(), 1);
     server
         .running
-        .counts("oxds_refusals_total{reason=\"secret\"} 9")
+        .counts("oxds_denied_total{reason=\"secret\"} 9")
         .await;
 }
 

@@ -140,7 +140,7 @@ async fn s78_plaintext_polls_are_denied_with_client_certificates() {
     assert!(text.contains("poll the gRPC port"), "{text}");
     server
         .running
-        .counts(r#"oxds_refusals_total{reason="authorization"} 1"#)
+        .counts(r#"oxds_denied_total{reason="authorization"} 1"#)
         .await;
 
     let open = Running::start(Server::builder().security(server.without_client_ca())).await;

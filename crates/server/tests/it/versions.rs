@@ -115,7 +115,9 @@ async fn s62_nested_type_urls_are_v2() {
 #[tokio::test]
 async fn s63_resource_v2_cannot_express_is_reported() {
     let server = shop().await;
-    server.counts("oxds_withheld{kind=\"cds\"} 0").await;
+    server
+        .counts("oxds_not_representable{resource_type=\"cds\"} 0")
+        .await;
     let path = format!("/{}/{}", ADS[1].name, ADS[1].stream.unwrap());
     let mut stream = Stream::open(server.grpc, &path).await;
     stream.send(&ask(V2_CDS, &[]));
@@ -127,7 +129,9 @@ async fn s63_resource_v2_cannot_express_is_reported() {
     };
     assert_eq!(names(&first), ["plain"]);
 
-    server.counts("oxds_withheld{kind=\"cds\"} 1").await;
+    server
+        .counts("oxds_not_representable{resource_type=\"cds\"} 1")
+        .await;
     let status = admin::json(server.http).await;
     let clusters = &status["snapshot"]["kinds"][0];
     assert_eq!(clusters["resources"], 2);
@@ -157,7 +161,9 @@ async fn s63_resource_v2_cannot_express_is_reported() {
     let fixed = "{ '@type': type.googleapis.com/envoy.config.cluster.v3.Cluster, name: modern }";
     server.cache.apply(load(fixed));
     assert_eq!(names(&stream.sotw_acked().await), ["modern", "plain"]);
-    server.counts("oxds_withheld{kind=\"cds\"} 0").await;
+    server
+        .counts("oxds_not_representable{resource_type=\"cds\"} 0")
+        .await;
 }
 
 /// Given a cluster of a group and a cluster of all nodes that v2 cannot express, when a v2 client of the group connects,
@@ -190,7 +196,9 @@ async fn s63_group_resource_v2_cannot_express_is_reported() {
         reason.starts_with("load_balancing_policy.policies[0]"),
         "{reason}"
     );
-    server.counts("oxds_withheld{kind=\"cds\"} 2").await;
+    server
+        .counts("oxds_not_representable{resource_type=\"cds\"} 2")
+        .await;
 }
 
 /// Given a listener with nested type URLs, when a client polls it over v2 REST, then every nested type URL is of v2.
@@ -273,6 +281,6 @@ async fn v61_dropped_major_is_refused_on_every_path() {
     let (status, body) = post(server.http, "/v3/discovery:clusters", &body, None).await;
     assert_eq!((status, &*body), (StatusCode::NOT_IMPLEMENTED, REASON));
     server
-        .counts("oxds_refusals_total{reason=\"api_version\"} 6")
+        .counts("oxds_denied_total{reason=\"api_version\"} 6")
         .await;
 }

@@ -400,7 +400,7 @@ fn refuses_v2(server: Serve, grpc: &str) {
         polled.starts_with("HTTP/1.1 501") && polled.contains(REFUSED),
         "{polled}"
     );
-    server.shows("/metrics", "oxds_refusals_total{reason=\"api_version\"}");
+    server.shows("/metrics", "oxds_denied_total{reason=\"api_version\"}");
     server.signal("TERM");
     let (_, log) = server.end();
     assert!(

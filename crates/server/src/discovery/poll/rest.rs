@@ -36,6 +36,7 @@ use crate::discovery::context::Context;
 use crate::discovery::cost;
 use crate::discovery::error::{CallError, http_status};
 use crate::hooks::{Call, CallObserver};
+use crate::metrics::DeniedBy;
 use crate::server::{Kept, Limits, Peer, Share};
 
 /// Returns a route for every resource type and API version with a REST path. Requests need a [`Peer`] extension.
@@ -136,7 +137,7 @@ pub(crate) async fn deny_without_certificate(
     next: Next,
 ) -> Response {
     if context.server.security.tells_clients_apart() {
-        context.server.metrics.refused("authorization");
+        context.server.metrics.denied(DeniedBy::Authorization);
         let text = "client certificate required: poll the gRPC port instead of the HTTP port";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
@@ -235,7 +236,7 @@ impl RestPoll<'_> {
 }
 
 fn denied_by_hook(context: &Context, denied: Status) -> HttpError {
-    context.server.metrics.refused("program");
+    context.server.metrics.denied(DeniedBy::Hook);
     (http_status(denied.code()), denied)
 }
 
