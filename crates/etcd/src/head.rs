@@ -37,7 +37,7 @@ pub struct Head {
     /// Versions of the collections of resources for all nodes, by the short name of the type, or by its full name if it is not a
     /// type of xDS. Types without resources are absent.
     #[serde(default)]
-    kinds: BTreeMap<String, String>,
+    types: BTreeMap<String, String>,
     /// Publish whose stage belongs over the entries of the lane; `None` if all entries are in their places.
     #[serde(default, with = "optional_id")]
     pub staged: Option<PublishId>,
@@ -73,7 +73,7 @@ struct AnyHead {
 }
 
 impl Head {
-    /// Makes the head of a publish without changes of kinds and without a stage. `by` and `note` are cut if they are long.
+    /// Makes the head of a publish without versions of types and without a stage. `by` and `note` are cut if they are long.
     #[must_use]
     pub fn new(publish: PublishId, parent: Option<PublishId>, seq: u64, digest: Digest) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Head {
             parent,
             seq,
             digest,
-            kinds: BTreeMap::new(),
+            types: BTreeMap::new(),
             staged: None,
             at: 0,
             by: String::new(),
@@ -102,12 +102,12 @@ impl Head {
 
     /// Sets the versions of the collections of resources for all nodes.
     #[must_use]
-    pub fn with_kinds<'a>(
+    pub fn with_types<'a>(
         mut self,
-        kinds: impl IntoIterator<Item = (&'a ResourceType, Version)>,
+        types: impl IntoIterator<Item = (&'a ResourceType, Version)>,
     ) -> Self {
-        let kinds = kinds.into_iter();
-        self.kinds = kinds
+        let types = types.into_iter();
+        self.types = types
             .map(|(resource_type, version)| (resource_type.to_string(), version.to_string()))
             .collect();
         self
@@ -115,8 +115,8 @@ impl Head {
 
     /// Returns the version of the resources of a type for all nodes; `None` if there are none.
     #[must_use]
-    pub fn kind(&self, resource_type: &ResourceType) -> Option<Version> {
-        let text = self.kinds.get(&resource_type.to_string())?;
+    pub fn version_of(&self, resource_type: &ResourceType) -> Option<Version> {
+        let text = self.types.get(&resource_type.to_string())?;
         Version::parse(text)
     }
 
@@ -227,24 +227,24 @@ mod tests {
 
     #[test]
     fn head_is_one_json_object_and_reads_back() {
-        let kinds = [(&ResourceType::CLUSTER, Version::of(b"all"))];
+        let types = [(&ResourceType::CLUSTER, Version::of(b"all"))];
         let mut head = head()
             .described("alice@ci", 1_764_000_000_000, "a note")
-            .with_kinds(kinds);
+            .with_types(types);
         head.staged = Some(PublishId(2));
         let text = String::from_utf8(head.encode()).expect("text");
         let id = |digits: &str| format!("{digits:0>32}");
         let digest = id("ff");
         let (one, two, all) = (id("1"), id("2"), Version::of(b"all"));
         let expected = format!(
-            r#"{{"format":1,"publish":"{two}","parent":"{one}","seq":4711,"digest":"{digest}","kinds":{{"cds":"{all}"}},"#
+            r#"{{"format":1,"publish":"{two}","parent":"{one}","seq":4711,"digest":"{digest}","types":{{"cds":"{all}"}},"#
         ) + &format!(
             r#""staged":"{two}","at":1764000000000,"by":"alice@ci","note":"a note"}}"#
         );
         assert_eq!(text, expected);
         assert_eq!(Head::decode(text.as_bytes()).as_ref(), Ok(&head));
-        assert_eq!(head.kind(&ResourceType::CLUSTER), Some(Version::of(b"all")));
-        assert_eq!(head.kind(&ResourceType::LISTENER), None);
+        assert_eq!(head.version_of(&ResourceType::CLUSTER), Some(Version::of(b"all")));
+        assert_eq!(head.version_of(&ResourceType::LISTENER), None);
     }
 
     #[test]
@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn head_with_all_types_and_long_texts_is_below_1_kb() {
-        let types: Vec<_> = ResourceType::known().collect();
-        let kinds = types
+        let known: Vec<_> = ResourceType::known().collect();
+        let types = known
             .iter()
             .map(|resource_type| (resource_type, Version::of(b"all")));
         for text in [
@@ -297,7 +297,7 @@ mod tests {
         ] {
             let mut head = head()
                 .described(&text, u64::MAX, &text)
-                .with_kinds(kinds.clone());
+                .with_types(types.clone());
             head.seq = u64::MAX;
             head.staged = Some(head.publish);
             let size = head.encode().len();

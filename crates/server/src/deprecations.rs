@@ -68,7 +68,8 @@ pub struct Place {
     /// Column in characters, from 1.
     pub column: Option<u32>,
     /// Short name of the resource type: `cds`.
-    pub kind: Option<String>,
+    #[serde(rename = "type")]
+    pub resource_type: Option<String>,
     /// Name of the resource.
     pub resource: Option<String>,
     /// Path to the field.
@@ -108,7 +109,7 @@ impl Deprecations {
                     file: document.display().to_string(),
                     line: use_.position.map(|at| at.line),
                     column: use_.position.map(|at| at.column),
-                    kind: use_.resource_type.as_ref().map(ToString::to_string),
+                    resource_type: use_.resource_type.as_ref().map(ToString::to_string),
                     resource: use_.resource.clone(),
                     path: use_.path.clone(),
                     uses: use_.count,
@@ -194,12 +195,12 @@ impl ClientSearch {
             else {
                 continue;
             };
-            if let (Some(kind), Some(name), true) = (
+            if let (Some(resource_type), Some(name), true) = (
                 &use_.resource_type,
                 &use_.resource,
                 set.len() < Self::MAX_RESOURCES,
             ) {
-                set.insert((kind.clone(), name.clone()));
+                set.insert((resource_type.clone(), name.clone()));
             }
         }
         let found = vec![BTreeMap::new(); deprecations.elements.len()];
@@ -218,7 +219,7 @@ impl ClientSearch {
         has: impl Fn(&ResourceType, &str) -> bool,
     ) {
         for (resources, found) in self.resources.iter().zip(&mut self.found) {
-            if !resources.iter().any(|(kind, name)| has(kind, name)) {
+            if !resources.iter().any(|(of, name)| has(of, name)) {
                 continue;
             }
             let version = found

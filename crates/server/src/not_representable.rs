@@ -21,13 +21,13 @@ impl NotRepresentableLog {
     /// Logs the resources of a type that a v2 client has subscribed to and does not get.
     pub(crate) fn log(&self, snapshot: &Snapshot, resource_type: &ResourceType) {
         let published = snapshot.of_type(resource_type);
-        let mut withheld = published.not_representable().peekable();
-        if withheld.peek().is_none() {
+        let mut resources = published.not_representable().peekable();
+        if resources.peek().is_none() {
             return;
         }
         // Each insertion is complete in itself, so the set stays valid after a panic.
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (name, obstacles) in withheld {
+        for (name, obstacles) in resources {
             let Some(resource) = published.collection().get(name) else {
                 continue;
             };

@@ -166,7 +166,7 @@ impl Oxds {
             let found = self.rejections().await?;
             let page = http::get(self.http, "/status.json").await?;
             let status: Value = serde_json::from_slice(&page)?;
-            let mut kinds = items(&status["nodes"]).flat_map(|node| items(&node["kinds"]));
+            let mut kinds = items(&status["nodes"]).flat_map(|node| items(&node["types"]));
             let isolating = kinds.any(|kind| !kind["isolating"].is_null());
             let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
             if names == [resource] && !isolating {
@@ -212,8 +212,8 @@ impl Oxds {
     async fn rejections(&self) -> Fallible<Vec<(String, String)>> {
         let page = http::get(self.http, "/status.json").await?;
         let status: Value = serde_json::from_slice(&page)?;
-        let kinds = items(&status["nodes"]).flat_map(|node| items(&node["kinds"]));
-        let rejected = kinds.flat_map(|kind| items(&kind["rejected"]));
+        let kinds = items(&status["nodes"]).flat_map(|node| items(&node["types"]));
+        let rejected = kinds.flat_map(|kind| items(&kind["nacked"]));
         Ok(rejected
             .map(|r| (text(&r["name"]), text(&r["reason"])))
             .collect())

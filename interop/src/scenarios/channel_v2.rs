@@ -196,7 +196,7 @@ pub(super) async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
         let mut nodes = status["nodes"].as_array().into_iter().flatten();
         let node = nodes.find(|node| node["id"] == node_id);
         let is_so = node.is_some_and(|node| {
-            let kinds = node["kinds"].as_array().map_or(&[][..], Vec::as_slice);
+            let kinds = node["types"].as_array().map_or(&[][..], Vec::as_slice);
             let in_version = kinds.iter().all(|kind| kind["api"] == api);
             node["in_sync"] == true && kinds.len() == 4 && in_version
         });

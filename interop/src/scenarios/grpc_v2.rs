@@ -70,7 +70,7 @@ impl Mesh {
                 let nodes = status["nodes"].as_array().into_iter().flatten();
                 let mut own = nodes.filter(|node| node["id"] == client.name());
                 let kinds = own.next().and_then(|node| {
-                    let kinds = node["kinds"].as_array()?;
+                    let kinds = node["types"].as_array()?;
                     (node["in_sync"] == true).then_some(kinds)
                 });
                 let asked = |kind: &Value| kind["api"] == client.api();
@@ -154,7 +154,7 @@ async fn both_see_the_same(cx: Context) -> Fallible {
 
     let page = http::get(mesh.oxds.http, "/status.json").await?;
     let status: Value = serde_json::from_slice(&page)?;
-    let withheld = status["snapshot"]["kinds"][0]["withheld"].to_string();
+    let withheld = status["snapshot"]["types"][0]["not_representable"].to_string();
     let expected = "upstream_connection_options.set_local_interface_name_on_upstream_connections";
     if !withheld.contains("\"modern\"") || !withheld.contains(expected) {
         return Err(format!("withheld: {withheld}").into());

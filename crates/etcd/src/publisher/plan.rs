@@ -175,21 +175,21 @@ pub(super) fn result(
 }
 
 /// Returns the versions of the collections of resources for all nodes.
-pub(super) fn kinds(result: &Entries) -> BTreeMap<ResourceType, Version> {
-    let mut kinds: BTreeMap<ResourceType, Fingerprint> = BTreeMap::new();
+pub(super) fn versions_by_type(result: &Entries) -> BTreeMap<ResourceType, Version> {
+    let mut types: BTreeMap<ResourceType, Fingerprint> = BTreeMap::new();
     for (entry, stored) in result {
         if let Entry::Resource(place) = entry
             && place.group.is_none()
         {
-            let of_type = match kinds.get_mut(&place.resource_type) {
+            let of_type = match types.get_mut(&place.resource_type) {
                 Some(of_type) => of_type,
-                None => kinds.entry(place.resource_type.clone()).or_default(),
+                None => types.entry(place.resource_type.clone()).or_default(),
             };
             of_type.add(&place.name, &stored.version());
         }
     }
-    let kinds = kinds.into_iter();
-    kinds
+    let types = types.into_iter();
+    types
         .map(|(resource_type, sum)| (resource_type, sum.version()))
         .collect()
 }

@@ -5,7 +5,7 @@ use std::mem;
 use super::attribution::Attribution;
 use super::error::PublishError;
 use super::event::{MergedState, PublishEvent, PublishOutcome};
-use super::plan::{Changes, Entries, Merged, conflicts, entries_of, kinds, merge, result};
+use super::plan::{Changes, Entries, Merged, conflicts, entries_of, merge, result, versions_by_type};
 use super::summary::Summary;
 use super::work::{Phase, Plan, Work};
 use crate::entry::Entry;
@@ -86,10 +86,10 @@ impl Work {
             return self.done(Ok(PublishOutcome::Unchanged { seq }));
         }
         let options = &self.options;
-        let kinds = kinds(&result);
+        let types = versions_by_type(&result);
         let head = Head::new(self.id, parent, seq.max(self.served) + 1, digest)
             .described(&options.by, options.at, &options.note)
-            .with_kinds(kinds.iter().map(|(of, version)| (of, *version)));
+            .with_types(types.iter().map(|(of, version)| (of, *version)));
         let state = self.merged_state(result, summary.clone());
         self.plan = Some(Plan {
             head,

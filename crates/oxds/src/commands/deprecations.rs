@@ -171,8 +171,8 @@ fn place(place: &Place) -> String {
         (Some(line), Some(column)) => format!(":{line}:{column}"),
         _ => String::new(),
     };
-    let resource = match (&place.kind, &place.resource) {
-        (Some(kind), Some(name)) => format!("{kind} {name}: "),
+    let resource = match (&place.resource_type, &place.resource) {
+        (Some(resource_type), Some(name)) => format!("{resource_type} {name}: "),
         _ => String::new(),
     };
     let times = match place.uses {

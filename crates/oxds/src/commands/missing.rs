@@ -20,7 +20,7 @@ pub(super) struct Pending<'a> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct MissingAnswer {
     pub(super) node: String,
-    #[serde(rename = "kind")]
+    #[serde(rename = "type")]
     pub(super) resource_type: String,
     pub(super) name: String,
     pub(super) state: SyncState,

@@ -87,7 +87,7 @@ pub(crate) fn change(
                 .as_ref()
                 .map(|resource| value(resource_type, resource));
             let line = json!({
-                "at": at, "change": event, "kind": resource_type.to_string(), "name": **name,
+                "at": at, "change": event, "type": resource_type.to_string(), "name": **name,
                 "version": version, "resource": resource,
             });
             output.line(&text::json(line.to_string()))

@@ -59,16 +59,16 @@ async fn s68_status_and_wait_follow_a_rollout() {
     run(&server, &["status", "-o", "yaml"]).expect(1, &["id: checkout-1", "state: NACKED"]);
     let json = run(&server, &["status", "-o", "json"]);
     let nodes: Value = serde_json::from_str(&json.expect(1, &[]).stdout).expect("JSON");
-    let (node, of_type) = (&nodes["nodes"][0], &nodes["nodes"][0]["kinds"][0]);
+    let (node, of_type) = (&nodes["nodes"][0], &nodes["nodes"][0]["types"][0]);
     assert_eq!(
         (&node["id"], &node["protocol"]),
         (&"checkout-1".into(), &"sotw".into())
     );
     assert_eq!(
-        (&of_type["state"], &of_type["kind"]),
+        (&of_type["state"], &of_type["type"]),
         (&"NACKED".into(), &"cds".into())
     );
-    assert_ne!(of_type["sent"], of_type["acknowledged"]);
+    assert_ne!(of_type["sent"], of_type["acked"]);
     assert!(
         of_type["since_seconds"]
             .as_f64()
@@ -177,7 +177,7 @@ async fn s80_nacked_file_is_rolled_back_until_fixed() {
     let unsupported =
         eds_cluster("shop").replace("EDS\n", "ORIGINAL_DST\nlb_policy: CLUSTER_PROVIDED\n");
     fs::write(dir.path().join("a.yaml"), unsupported).expect("written");
-    server.shows("/status.json", "\"refused_by\":[\"checkout-1\"]");
+    server.shows("/status.json", "\"nacked_by\":[\"checkout-1\"]");
     let rollback = ["cds shop rolled back to ", "checkout-1 NACKed "];
     run(&server, &["status"]).expect(1, &rollback);
     let nacked = ["checkout-1 cds shop NACKED: rolled back to "];
@@ -199,7 +199,7 @@ async fn s80_nacked_file_is_rolled_back_until_fixed() {
     }
     drop(server);
     let server = start();
-    server.shows("/status.json", "\"refused_by\":[\"checkout-1\"]");
+    server.shows("/status.json", "\"nacked_by\":[\"checkout-1\"]");
     let mut watch = client(&server, "checkout-1").watch::<Cluster>("shop");
     watch.next().await.expect("a resource");
     run(&server, &["status"]).expect(1, &rollback);
@@ -323,14 +323,14 @@ async fn s53_wait_names_the_missing_secret() {
     let dir = folder(&[("a.yaml", &old)]);
     let server = Serve::start(dir.path());
     let client = tokio::spawn(accept_all(server.grpc));
-    server.shows("/status.json", "\"kind\":\"sds\"");
+    server.shows("/status.json", "\"type\":\"sds\"");
     run(&server, &["wait", "main"]).expect(0, &[]);
 
     let new = [cluster("old"), secured, route("safe")].join("---\n");
     fs::write(dir.path().join("a.yaml"), new).expect("written");
     server.shows(
         "/status.json",
-        "\"waits_for\":{\"kind\":\"sds\",\"name\":\"key\",\"missing\":true}",
+        "\"waits_for\":{\"type\":\"sds\",\"name\":\"key\",\"missing\":true}",
     );
     let reason = "waits for sds key, which does not exist";
     let line = format!("edge-1 rds main STALE: update of main {reason}");

@@ -74,7 +74,7 @@ struct ChangeStatus {
     number: u64,
     seconds_ago: f64,
     source: SourceStatus,
-    kinds: Vec<KindStatus>,
+    types: Vec<TypeChanges>,
     #[serde(flatten)]
     clients: ClientsStatus,
     nacked: usize,
@@ -98,8 +98,9 @@ struct PublishStatus {
 }
 
 #[derive(Serialize)]
-struct KindStatus {
-    kind: String,
+struct TypeChanges {
+    #[serde(rename = "type")]
+    resource_type: String,
     added: NamesStatus,
     changed: NamesStatus,
     removed: NamesStatus,
@@ -128,7 +129,8 @@ struct ClientsStatus {
 #[derive(Serialize)]
 struct ChangeNack {
     node: String,
-    kind: String,
+    #[serde(rename = "type")]
+    resource_type: String,
     name: Option<String>,
     reason: String,
 }
@@ -159,15 +161,15 @@ impl HistoryPage {
 
 impl ChangeStatus {
     fn of(rollout: &Rollout, now: Instant) -> Self {
-        let kinds = rollout.contents.types();
-        let kinds = kinds.map(|(resource_type, contents)| {
+        let types = rollout.contents.types();
+        let types = types.map(|(resource_type, contents)| {
             let TypeContents {
                 added,
                 changed,
                 removed,
             } = contents;
-            KindStatus {
-                kind: resource_type.to_string(),
+            TypeChanges {
+                resource_type: resource_type.to_string(),
                 added: added.into(),
                 changed: changed.into(),
                 removed: removed.into(),
@@ -177,7 +179,7 @@ impl ChangeStatus {
             number: rollout.number,
             seconds_ago: now.saturating_since(rollout.at).as_secs_f64(),
             source: (&rollout.source).into(),
-            kinds: kinds.collect(),
+            types: types.collect(),
             clients: rollout.state.into(),
             nacked: rollout.nacked,
             nacks: rollout.nacks.iter().map(ChangeNack::from).collect(),
@@ -241,7 +243,7 @@ impl From<&RolloutNack> for ChangeNack {
     fn from(nack: &RolloutNack) -> Self {
         Self {
             node: nack.node.to_string(),
-            kind: nack.resource_type.to_string(),
+            resource_type: nack.resource_type.to_string(),
             name: nack.names.first().map(ToString::to_string),
             reason: nack.reason.to_string(),
         }

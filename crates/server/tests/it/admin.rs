@@ -141,7 +141,7 @@ async fn s17_nack_is_shown_with_its_reason() {
 
     let status = until("the rejection", async || {
         let status = json(server.http).await;
-        (status["nodes"][0]["kinds"][0]["nacks"] == 1).then_some(status)
+        (status["nodes"][0]["types"][0]["nacks"] == 1).then_some(status)
     })
     .await;
     let node = &status["nodes"][0];
@@ -150,18 +150,18 @@ async fn s17_nack_is_shown_with_its_reason() {
         (&"test-1".into(), &"tests".into())
     );
     assert_eq!(node["protocol"], "sotw");
-    let resource_type = &node["kinds"][0];
-    assert_eq!(resource_type["kind"], "cds");
+    let resource_type = &node["types"][0];
+    assert_eq!(resource_type["type"], "cds");
     assert_eq!(resource_type["wildcard"], true);
     assert_eq!(resource_type["sent"], bad.version_info.as_str());
-    assert_eq!(resource_type["acknowledged"], good.version_info.as_str());
+    assert_eq!(resource_type["acked"], good.version_info.as_str());
     assert_eq!(resource_type["nack"]["reason"], "a: no such \"thing\"");
-    assert_eq!(resource_type["rejected"][0]["name"], "a");
+    assert_eq!(resource_type["nacked"][0]["name"], "a");
     assert_eq!(
-        resource_type["rejected"][0]["reason"],
+        resource_type["nacked"][0]["reason"],
         "a: no such \"thing\""
     );
-    assert_eq!(status["snapshot"]["kinds"][0]["resources"], 1);
+    assert_eq!(status["snapshot"]["types"][0]["resources"], 1);
 
     let (_, metrics) = get(server.http, "/metrics").await;
     for line in [

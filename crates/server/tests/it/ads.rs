@@ -28,7 +28,7 @@ async fn s26_s27_client_waits_for_the_first_load() {
     stream.send(&ask(CDS, &[]));
     until("the session watches", async || {
         let status = crate::admin::json(server.http).await;
-        (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
+        (status["nodes"][0]["types"][0]["type"] == "cds").then_some(())
     })
     .await;
     server.cache.apply(upsert(&[]));

@@ -272,7 +272,7 @@ async fn cost_c1_poll_clients_count_against_the_server() {
     }
     let status = crate::admin::json(server.http).await;
     let nodes = status["nodes"].as_array().unwrap().iter();
-    let followed = nodes.filter(|node| !node["kinds"].as_array().unwrap().is_empty());
+    let followed = nodes.filter(|node| !node["types"].as_array().unwrap().is_empty());
     let followed = followed.count();
     assert!((5..=15).contains(&followed), "{followed} clients");
     assert!(server.metric("oxds_client_bytes").await <= limit as u64);

@@ -137,7 +137,7 @@ async fn a5_many_unnamed_resources_are_not_shown_as_accepted() {
         stream.send(&unnamed_nack(&response));
         rejected += 1;
         let isolating = until("the NACK", async || {
-            let kind = crate::admin::json(server.http).await["nodes"][0]["kinds"][0].clone();
+            let kind = crate::admin::json(server.http).await["nodes"][0]["types"][0].clone();
             (kind["nacks"] == rejected).then(|| !kind["isolating"].is_null())
         })
         .await;
@@ -159,7 +159,7 @@ async fn a5_many_unnamed_resources_are_not_shown_as_accepted() {
     let status = crate::admin::json(server.http).await;
     let node = &status["nodes"][0];
     assert_eq!(node["in_sync"], false, "{node}");
-    assert_ne!(node["kinds"][0]["state"], "SYNCED", "{node}");
+    assert_ne!(node["types"][0]["state"], "SYNCED", "{node}");
 }
 
 /// Given a client that rejects the removal of a cluster, by name or not: CSDS and the status do not show that it has accepted

@@ -407,6 +407,6 @@ async fn s74_status_lists_groups() {
     assert_eq!(version.as_str().map(str::len), Some(16));
     assert_eq!(
         status["groups"],
-        serde_json::json!([{"name": "edge", "version": version, "resources": 1, "withheld": []}])
+        serde_json::json!([{"name": "edge", "version": version, "resources": 1, "not_representable": []}])
     );
 }

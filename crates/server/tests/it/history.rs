@@ -43,7 +43,7 @@ async fn client(server: &Running, id: &str) -> Stream {
 
 /// Returns the names of a part of the clusters of a change.
 fn names(change: &Value, part: &str) -> Vec<String> {
-    let part = &change["kinds"][0][part];
+    let part = &change["types"][0][part];
     let first = part["first"].as_array().unwrap().iter();
     let first: Vec<String> = first
         .map(|one| one["name"].as_str().unwrap().to_owned())

@@ -312,7 +312,7 @@ async fn client_waits_until_the_node_hook_returns() {
     stream.send(&subscribe(listeners, &[]));
     until("the client waits", async || {
         let status = json(server.http).await;
-        (status["nodes"][0]["kinds"].as_array()?.is_empty()).then_some(())
+        (status["nodes"][0]["types"].as_array()?.is_empty()).then_some(())
     })
     .await;
     ready.notify_one();

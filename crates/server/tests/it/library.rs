@@ -272,7 +272,7 @@ async fn s26_s74_waiting_client_keeps_its_stream_on_first_load() {
     stream.send(&ask("edge"));
     until("the client waits", async || {
         let status = crate::admin::json(server.http).await;
-        (status["nodes"][0]["kinds"][0]["kind"] == "cds").then_some(())
+        (status["nodes"][0]["types"][0]["type"] == "cds").then_some(())
     })
     .await;
     server

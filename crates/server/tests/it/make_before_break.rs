@@ -29,13 +29,13 @@ fn route(to: &str) -> Arc<Resource> {
 /// Returns the changes of a resource type that are held back, without their times, which must be present.
 async fn held(server: &Running, resource_type: &str) -> Value {
     let status = admin::json(server.http).await;
-    let resource_types = status["nodes"][0]["kinds"].as_array().unwrap();
+    let resource_types = status["nodes"][0]["types"].as_array().unwrap();
     let found = resource_types
         .iter()
-        .find(|found| found["kind"] == resource_type)
+        .find(|found| found["type"] == resource_type)
         .unwrap();
     let mut held = found["held_back"].clone();
-    assert_eq!(found["held"], held.as_array().unwrap().len());
+    assert_eq!(found["held_back_total"], held.as_array().unwrap().len());
     for one in held.as_array_mut().unwrap() {
         let seconds = one.as_object_mut().unwrap().remove("seconds");
         assert!(seconds.unwrap().as_f64().unwrap() < 15.0);
@@ -72,10 +72,10 @@ async fn s53_status_shows_pending_changes_and_their_reasons() {
     });
     let clusters = stream.delta().await;
     let removal = json!([{ "change": "removal", "name": "old",
-        "waits_for": { "kind": "rds", "name": "main" } }]);
+        "waits_for": { "type": "rds", "name": "main" } }]);
     assert_eq!(held(&server, "cds").await, removal);
     let update = json!([{ "change": "update", "name": "main",
-        "waits_for": { "kind": "cds", "name": "new" } }]);
+        "waits_for": { "type": "cds", "name": "new" } }]);
     assert_eq!(held(&server, "rds").await, update);
 
     stream.send(&ack_delta(&clusters));
@@ -115,7 +115,7 @@ async fn s53_status_names_a_missing_secret() {
     let clusters = stream.delta().await;
     stream.send(&ack_delta(&clusters));
     let update = json!([{ "change": "update", "name": "main",
-        "waits_for": { "kind": "sds", "name": "key", "missing": true } }]);
+        "waits_for": { "type": "sds", "name": "key", "missing": true } }]);
     until("the secret is named", async || {
         (held(&server, "rds").await == update).then_some(())
     })

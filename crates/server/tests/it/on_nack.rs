@@ -116,10 +116,10 @@ async fn s80_nacked_change_is_rolled_back() {
 
     let rollback = json(rollout.server.http).await["rollbacks"][0].clone();
     assert_eq!(
-        (&rollback["kind"], &rollback["name"]),
+        (&rollback["type"], &rollback["name"]),
         (&"cds".into(), &"a".into())
     );
-    assert_eq!(rollback["refused_by"][0], "bad");
+    assert_eq!(rollback["nacked_by"][0], "bad");
     assert_eq!(rollback["reason"], "a: no such policy");
     let mut csds = Client::connect(rollout.server.grpc).await;
     let response: ClientStatusResponse = csds
@@ -199,7 +199,7 @@ async fn a3_rollback_survives_the_death_of_the_server() {
     assert_eq!(rollout.served(), 1);
     let rollback = json(rollout.server.http).await["rollbacks"][0].clone();
     assert_eq!(
-        (&rollback["name"], &rollback["refused_by"][0]),
+        (&rollback["name"], &rollback["nacked_by"][0]),
         (&"a".into(), &"edge-1".into())
     );
     assert_eq!(rollback["reason"], "a: no such policy");
@@ -287,5 +287,5 @@ async fn s80_nacks_of_poll_clients_count() {
     request["errorDetail"] = serde_json::json!({"message": "no"});
     crate::polling::poll(&rollout.server, &request, Some(0)).await;
     assert_eq!(rollout.served(), 1);
-    assert_eq!(json(http).await["rollbacks"][0]["refused_by"][0], "rest-1");
+    assert_eq!(json(http).await["rollbacks"][0]["nacked_by"][0], "rest-1");
 }

@@ -298,7 +298,7 @@ async fn b1_names_and_locators_are_found_in_any_spelling() {
     assert_eq!(poll(&server, &request, Some(0)).await.0, 304);
     let (_, page) = crate::admin::get(server.http, "/status.json").await;
     let page: Value = serde_json::from_str(&page).unwrap();
-    let kinds = page["nodes"][0]["kinds"].as_array().unwrap();
+    let kinds = page["nodes"][0]["types"].as_array().unwrap();
     assert_eq!((kinds.len(), &kinds[0]["names"]), (1, &json!(1)));
     assert_eq!(versions[0], versions[1]);
     assert_eq!(versions[0], versions[2]);
@@ -321,7 +321,7 @@ async fn s68_poll_clients_are_shown() {
     let states = |nodes: &Value| -> Vec<Value> {
         let nodes = nodes.as_array().unwrap().iter();
         nodes
-            .map(|node| json!([node["id"], node["protocol"], node["kinds"][0]["state"]]))
+            .map(|node| json!([node["id"], node["protocol"], node["types"][0]["state"]]))
             .collect()
     };
     assert_eq!(
@@ -337,7 +337,7 @@ async fn s68_poll_clients_are_shown() {
     poll(&server, &request, Some(0)).await;
     let node = nodes().await[0].clone();
     assert_eq!(
-        (&node["in_sync"], &node["kinds"][0]["acknowledged"]),
+        (&node["in_sync"], &node["types"][0]["acked"]),
         (&json!(true), version)
     );
 
@@ -350,9 +350,9 @@ async fn s68_poll_clients_are_shown() {
     request["errorDetail"] = json!({"message": "a: no such thing"});
     poll(&server, &request, Some(0)).await;
     let node = nodes().await[0].clone();
-    assert_eq!(node["kinds"][0]["state"], "NACKED");
+    assert_eq!(node["types"][0]["state"], "NACKED");
     assert_eq!(
-        node["kinds"][0]["rejected"][0]["reason"],
+        node["types"][0]["nacked"][0]["reason"],
         "a: no such thing"
     );
 

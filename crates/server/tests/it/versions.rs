@@ -133,10 +133,10 @@ async fn s63_resource_v2_cannot_express_is_reported() {
         .counts("oxds_not_representable{resource_type=\"cds\"} 1")
         .await;
     let status = admin::json(server.http).await;
-    let clusters = &status["snapshot"]["kinds"][0];
+    let clusters = &status["snapshot"]["types"][0];
     assert_eq!(clusters["resources"], 2);
     assert_eq!(
-        clusters["withheld"],
+        clusters["not_representable"],
         json!([{
             "name": "modern",
             "reasons": ["load_balancing_policy.policies[0].typed_extension_config: \
@@ -185,10 +185,10 @@ async fn s63_group_resource_v2_cannot_express_is_reported() {
     stream.sotw_acked().await;
 
     let status = admin::json(server.http).await;
-    let withheld = &status["groups"][0]["withheld"];
+    let withheld = &status["groups"][0]["not_representable"];
     assert_eq!(withheld.as_array().unwrap().len(), 1, "{withheld}");
     assert_eq!(
-        (&withheld[0]["kind"], &withheld[0]["name"]),
+        (&withheld[0]["type"], &withheld[0]["name"]),
         (&json!("cds"), &json!("special"))
     );
     let reason = withheld[0]["reasons"][0].as_str().unwrap();

@@ -9,11 +9,12 @@ use crate::table::one_line;
 #[derive(Debug, Serialize)]
 pub(super) struct RollbackReport {
     lane: String,
-    kind: String,
+    #[serde(rename = "type")]
+    resource_type: String,
     name: String,
     group: Option<String>,
     /// Version that is served; empty if the resource is not served.
-    returned_to: String,
+    rolled_back_to: String,
     /// Number of nodes whose NACKs caused the rollback.
     nodes: u64,
     reason: String,
@@ -29,10 +30,10 @@ pub(super) fn of(fleet: &Fleet) -> impl Iterator<Item = RollbackReport> {
             let group = part.place.group.as_ref();
             RollbackReport {
                 lane: lane.to_string(),
-                kind: part.place.resource_type.to_string(),
+                resource_type: part.place.resource_type.to_string(),
                 name: part.place.name.to_string(),
                 group: group.map(ToString::to_string),
-                returned_to: good.map_or_else(String::new, |good| good.version().to_string()),
+                rolled_back_to: good.map_or_else(String::new, |good| good.version().to_string()),
                 nodes: decision.nodes,
                 reason: decision.reason.clone(),
                 decided_by: decision.replica.clone(),
@@ -45,14 +46,14 @@ pub(super) fn of(fleet: &Fleet) -> impl Iterator<Item = RollbackReport> {
 pub(super) fn lines(fleet: &Fleet) -> String {
     let lines = of(fleet).map(|one| {
         let group = one.group.map(|group| format!(" of group {group}"));
-        let to = match one.returned_to.is_empty() {
+        let to = match one.rolled_back_to.is_empty() {
             true => "absence",
-            false => &one.returned_to,
+            false => &one.rolled_back_to,
         };
         let text = format!(
             "lane {}: {} {}{} rolled back to {to} on all replicas, NACKed by {} nodes: {}",
             one.lane,
-            one.kind,
+            one.resource_type,
             one.name,
             group.unwrap_or_default(),
             one.nodes,

@@ -21,7 +21,7 @@ Examples:
   oxds status                                    # the control plane on this machine
   oxds status --server 10.0.0.7:18000
   oxds status --etcd http://127.0.0.1:2379       # all replicas of a configuration in etcd
-  oxds status -o json | jq '.nodes[] | select(.kinds[].state == \"NACKED\") | .id'
+  oxds status -o json | jq '.nodes[] | select(.types[].state == \"NACKED\") | .id'
 
 It prints a line for each client, by stream or poll, and each resource type:
 
@@ -93,7 +93,7 @@ fn table(report: &StatusReport) -> String {
         format!(
             "{resource_type} {name}{} rolled back to {} {} ago: {} NACKed {}: {}\n",
             group.unwrap_or_default(),
-            or_absence(&rollback.returned_to),
+            or_absence(&rollback.rolled_back_to),
             ago(rollback.seconds_ago),
             nacked_by,
             nacked(rollback),
@@ -148,7 +148,7 @@ fn clients(report: &StatusReport) -> String {
                 type_and_major(of_type),
                 of_type.state.text().to_owned(),
                 of_type.sent.clone().unwrap_or_default(),
-                of_type.acknowledged.clone().unwrap_or_default(),
+                of_type.acked.clone().unwrap_or_default(),
                 since(of_type).map(ago).unwrap_or_default(),
                 reason(of_type),
             ]);
@@ -216,7 +216,7 @@ mod tests {
             wildcard: false,
             names: 1,
             sent: Some("v2".into()),
-            acknowledged: Some("v1".into()),
+            acked: Some("v1".into()),
             since_seconds: Some(300.0),
             nack: None,
             nacked,
@@ -236,7 +236,7 @@ mod tests {
             name: "a".into(),
             group: None,
             version: "v2".into(),
-            returned_to: "v1".into(),
+            rolled_back_to: "v1".into(),
             nacked_by: vec!["edge-1".into()],
             nodes: 1,
             reason: "no such policy".into(),
@@ -294,7 +294,7 @@ mod tests {
             wildcard: false,
             names: 1,
             sent: None,
-            acknowledged: None,
+            acked: None,
             since_seconds: None,
             nack: None,
             nacked: vec![],

@@ -1,6 +1,4 @@
 //! The report of `oxds status`: read from the status page of oxds, or summed up from CSDS.
-//!
-//! Type names follow the glossary; the JSON keys are those of `docs/status-json.md`, which do not change.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +21,13 @@ pub(in crate::commands) struct NodeStatus {
     /// Groups of the node, the most specific first.
     #[serde(default)]
     pub(in crate::commands) groups: Vec<String>,
-    #[serde(rename = "kinds")]
     pub(in crate::commands) types: Vec<NodeType>,
 }
 
 /// State of a client for one resource type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::commands) struct NodeType {
-    #[serde(rename = "kind")]
+    #[serde(rename = "type")]
     pub(in crate::commands) resource_type: String,
     pub(super) state: SyncState,
     /// Major of the API that the client uses, `v2` or `v3`; empty if unknown.
@@ -45,14 +42,13 @@ pub(in crate::commands) struct NodeType {
     /// Version of the latest response.
     pub(super) sent: Option<String>,
     /// Version of the latest ACKed response.
-    pub(super) acknowledged: Option<String>,
+    pub(super) acked: Option<String>,
     /// Seconds since the last change of state.
     pub(super) since_seconds: Option<f64>,
     pub(super) nack: Option<NackedResponse>,
-    #[serde(rename = "rejected")]
     pub(super) nacked: Vec<NackedResource>,
     /// Number of changes that make-before-break holds back.
-    #[serde(default, rename = "held")]
+    #[serde(default)]
     pub(super) held_back_total: usize,
     /// The first of these changes.
     #[serde(default)]
@@ -73,7 +69,7 @@ pub(in crate::commands) struct HeldBackChange {
 /// The resource, or the type if `name` is `None`, that a change waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::commands) struct WaitsFor {
-    #[serde(rename = "kind")]
+    #[serde(rename = "type")]
     pub(super) resource_type: String,
     pub(super) name: Option<String>,
     /// Whether the resource does not exist.
@@ -101,13 +97,12 @@ pub(in crate::commands) struct NackedResource {
 /// A change that was rolled back after NACKs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::commands) struct Rollback {
-    #[serde(rename = "kind")]
+    #[serde(rename = "type")]
     pub(super) resource_type: String,
     pub(super) name: String,
     pub(super) group: Option<String>,
     pub(super) version: String,
-    pub(super) returned_to: String,
-    #[serde(rename = "refused_by")]
+    pub(super) rolled_back_to: String,
     pub(super) nacked_by: Vec<String>,
     /// Number of nodes that NACKed it; of several replicas, the ids are not known.
     #[serde(default)]
@@ -164,7 +159,7 @@ pub(in crate::commands) struct StatusReport {
 /// The configuration that is served to nodes in no group.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(in crate::commands) struct Served {
-    #[serde(default, rename = "kinds")]
+    #[serde(default)]
     pub(in crate::commands) types: Vec<ServedType>,
 }
 
@@ -260,7 +255,7 @@ impl NodeType {
             wildcard: false,
             names,
             sent: None,
-            acknowledged: None,
+            acked: None,
             since_seconds: nacked.iter().map(|nacked| nacked.seconds_ago).next(),
             nack: None,
             nacked,

@@ -35,7 +35,7 @@ struct Status {
 
 #[derive(Debug, Deserialize)]
 struct ServedSnapshot {
-    kinds: Vec<ServedType>,
+    types: Vec<ServedType>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,7 +105,7 @@ impl Contents {
     /// Returns what a control plane serves; `None` if its status does not say it.
     pub(super) fn of_page(page: &StatusPage) -> Option<Self> {
         let status = read(page)?;
-        let types = status.snapshot?.kinds.into_iter();
+        let types = status.snapshot?.types.into_iter();
         let types = types.filter(|of_type| of_type.resources > 0);
         let groups = status.groups.into_iter();
         Some(Self {

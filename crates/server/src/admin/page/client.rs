@@ -10,7 +10,7 @@ use super::layout::{Section, View};
 use super::parts::{age, count, resource_link, shown, state};
 use super::url::Query;
 use crate::admin::state::Admin;
-use crate::admin::status::{NodeKind, NodeStatus, Position, RollbackStatus, rollback};
+use crate::admin::status::{NodeType, NodeStatus, Position, RollbackStatus, rollback};
 use crate::discovery::Client;
 
 /// Returns the page of the client at a position; `None` if it is gone.
@@ -48,9 +48,9 @@ pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {
             @if !node.groups.is_empty() { dt { "Groups" } dd { (shown(&node.groups.join(", "))) } }
             @if !node.client_features.is_empty() { dt { "Features" } dd { (shown(&node.client_features.join(", "))) } }
         }
-        (types(&node.kinds))
+        (types(&node.types))
         (rollbacks(&rolled_back, &node.id))
-        @for kind in &node.kinds { (troubles(kind)) }
+        @for of_type in &node.types { (troubles(of_type)) }
     };
     Some(View {
         section: Section::Clients,
@@ -78,12 +78,12 @@ fn rollbacks(all: &[RollbackStatus], node: &str) -> Markup {
                 thead { tr { th scope="col" { "Resource" } th scope="col" { "NACKed version" } th scope="col" { "Served" }
                     th scope="col" { "Since" } th scope="col" { "NACKed by" } th scope="col" { "Reason" } } }
                 tbody { @for one in all { tr {
-                    th scope="row" { (one.kind) " " (resource_link(&one.kind, &one.name, one.group.as_deref().unwrap_or_default())) }
+                    th scope="row" { (one.resource_type) " " (resource_link(&one.resource_type, &one.name, one.group.as_deref().unwrap_or_default())) }
                     td { @if one.version.is_empty() { "removed" } @else { code { (one.version) } } }
-                    td { @if one.returned_to.is_empty() { "not served" } @else { code { (one.returned_to) } } }
+                    td { @if one.rolled_back_to.is_empty() { "not served" } @else { code { (one.rolled_back_to) } } }
                     td { (age(one.seconds_ago)) }
-                    td.text { @if one.refused_by.iter().any(|by| by == node) { b { "this client" } ", " } (shown(&one.nodes_text())) }
-                    td.text { (one.nacked.kind) " " (shown(&one.nacked.name)) ": " (shown(&one.reason)) }
+                    td.text { @if one.nacked_by.iter().any(|by| by == node) { b { "this client" } ", " } (shown(&one.nodes_text())) }
+                    td.text { (one.nacked.resource_type) " " (shown(&one.nacked.name)) ": " (shown(&one.reason)) }
                 } } }
             } }
         }
@@ -92,14 +92,14 @@ fn rollbacks(all: &[RollbackStatus], node: &str) -> Markup {
 
 fn worst(node: &NodeStatus) -> &'static str {
     let order = ["SYNCED", "NOT_SENT", "STALE", "NACKED"];
-    let rank = |kind: &&NodeKind| order.iter().position(|state| *state == kind.state);
-    node.kinds
+    let rank = |of_type: &&NodeType| order.iter().position(|state| *state == of_type.state);
+    node.types
         .iter()
         .max_by_key(rank)
-        .map_or("SYNCED", |kind| kind.state)
+        .map_or("SYNCED", |of_type| of_type.state)
 }
 
-fn types(kinds: &[NodeKind]) -> Markup {
+fn types(all: &[NodeType]) -> Markup {
     html! {
         div.scroll { table {
             caption { "Resource types" }
@@ -108,60 +108,60 @@ fn types(kinds: &[NodeKind]) -> Markup {
                 th scope="col" { "Sent" } th scope="col" { "Accepted" } th.num scope="col" { "ACKs" } th.num scope="col" { "NACKs" }
                 th scope="col" { "Waiting for an answer" }
             } }
-            tbody { @for kind in kinds { tr {
-                th scope="row" { (kind.kind) @if kind.api == "v2" { " (v2)" } }
-                td { (state(kind.state)) }
-                td { @if let Some(since) = kind.since_seconds { (age(since)) } }
-                td { @if kind.wildcard { "all" } @if kind.wildcard && kind.names > 0 { ", " }
-                    @if kind.names > 0 || !kind.wildcard { (kind.names) " by name" } }
-                td { code { (kind.sent.as_deref().unwrap_or_default()) } }
-                td { code { (kind.acknowledged.as_deref().unwrap_or_default()) } }
-                td.num { (kind.acks) }
-                td.num { (kind.nacks) }
-                td { @if let Some(waiting) = kind.waiting_seconds { (age(waiting)) } }
+            tbody { @for of_type in all { tr {
+                th scope="row" { (of_type.resource_type) @if of_type.api == "v2" { " (v2)" } }
+                td { (state(of_type.state)) }
+                td { @if let Some(since) = of_type.since_seconds { (age(since)) } }
+                td { @if of_type.wildcard { "all" } @if of_type.wildcard && of_type.names > 0 { ", " }
+                    @if of_type.names > 0 || !of_type.wildcard { (of_type.names) " by name" } }
+                td { code { (of_type.sent.as_deref().unwrap_or_default()) } }
+                td { code { (of_type.acked.as_deref().unwrap_or_default()) } }
+                td.num { (of_type.acks) }
+                td.num { (of_type.nacks) }
+                td { @if let Some(waiting) = of_type.waiting_seconds { (age(waiting)) } }
             } } }
         } }
     }
 }
 
 /// NACKs, held-back changes and isolation of a type.
-fn troubles(kind: &NodeKind) -> Markup {
+fn troubles(of_type: &NodeType) -> Markup {
     html! {
-        @if let Some(nack) = &kind.nack {
-            h2 { (kind.kind) ": NACKed " span.more { (age(nack.seconds_ago)) " ago, version " code { (nack.version) } } }
+        @if let Some(nack) = &of_type.nack {
+            h2 { (of_type.resource_type) ": NACKed " span.more { (age(nack.seconds_ago)) " ago, version " code { (nack.version) } } }
             pre { (oxds_types::text::lines(&nack.reason)) }
         }
-        @if !kind.rejected.is_empty() {
-            h2 { (kind.kind) ": NACKed resources " span.more { (kind.rejected_total) } }
+        @if !of_type.nacked.is_empty() {
+            h2 { (of_type.resource_type) ": NACKed resources " span.more { (of_type.nacked_total) } }
             p { "These versions are not sent to the client again until their content changes. The rest is." }
             div.scroll { table {
-                caption { "NACKed resources of " (kind.kind) }
+                caption { "NACKed resources of " (of_type.resource_type) }
                 thead { tr { th scope="col" { "Resource" } th scope="col" { "Version" } th scope="col" { "Since" } th scope="col" { "Reason" } } }
-                tbody { @for one in &kind.rejected { tr {
-                    th scope="row" { (resource_link(&kind.kind, &one.name, "")) @if one.removal { " (removal)" } }
+                tbody { @for one in &of_type.nacked { tr {
+                    th scope="row" { (resource_link(&of_type.resource_type, &one.name, "")) @if one.removal { " (removal)" } }
                     td { code { (one.version) } }
                     td { (age(one.seconds_ago)) }
                     td.text { (shown(&one.reason)) }
                 } } }
             } }
         }
-        @if let Some(isolating) = &kind.isolating {
-            h2 { (kind.kind) ": isolation of the invalid resource" }
+        @if let Some(isolating) = &of_type.isolating {
+            h2 { (of_type.resource_type) ": isolation of the invalid resource" }
             p { "The NACK names no resource, so those of the response are sent again in parts. The client may lack valid ones meanwhile." }
             p { (isolating.suspects) " suspects after " (isolating.rounds) " rounds: "
-                @for (at, name) in isolating.names.iter().enumerate() { @if at > 0 { ", " } (resource_link(&kind.kind, name, "")) } }
+                @for (at, name) in isolating.names.iter().enumerate() { @if at > 0 { ", " } (resource_link(&of_type.resource_type, name, "")) } }
         }
-        @if !kind.held_back.is_empty() {
-            h2 { (kind.kind) ": held back " span.more { (kind.held) } }
-            ul { @for held in &kind.held_back { li {
+        @if !of_type.held_back.is_empty() {
+            h2 { (of_type.resource_type) ": held back " span.more { (of_type.held_back_total) } }
+            ul { @for held in &of_type.held_back { li {
                 (held.change) " "
-                @if let Some(name) = &held.name { (resource_link(&kind.kind, name, "")) }
+                @if let Some(name) = &held.name { (resource_link(&of_type.resource_type, name, "")) }
                 ", for " (age(held.seconds)) ", "
                 @match &held.waits_for {
                     None => "sent with the next response",
                     Some(waits) => {
-                        "waits for " (waits.kind) " "
-                        @if let Some(name) = &waits.name { (resource_link(&waits.kind, name, "")) }
+                        "waits for " (waits.resource_type) " "
+                        @if let Some(name) = &waits.name { (resource_link(&waits.resource_type, name, "")) }
                         @if waits.missing == Some(true) { " (does not exist)" }
                     }
                 }

@@ -166,18 +166,18 @@ fn line(row: &Row, now: Instant) -> Markup {
             td { (row.protocol) }
             td { @if let Some(peer) = row.peer { (peer) } }
             td { (age((now - row.since).as_secs_f64())) }
-            td { span.badges { @for (kind, progress) in &row.kinds { (kind_badge(kind, *progress)) } } }
+            td { span.badges { @for (resource_type, progress) in &row.types { (type_badge(resource_type, *progress)) } } }
         }
     }
 }
 
 /// A short label of a type, whose colour is its state, with the state as text for screen readers and on hover.
-fn kind_badge(kind: &str, progress: Progress) -> Markup {
+fn type_badge(resource_type: &str, progress: Progress) -> Markup {
     let class = match progress {
         Progress::Synced => "ok",
         Progress::Nacked => "bad",
         _ => "wait",
     };
-    let label = format!("{kind}: {}", progress.as_str());
-    html! { span.badge.(class) role="img" aria-label=(label) title=(label) { (kind) } }
+    let label = format!("{resource_type}: {}", progress.as_str());
+    html! { span.badge.(class) role="img" aria-label=(label) title=(label) { (resource_type) } }
 }

@@ -57,7 +57,7 @@ pub(super) struct Row {
     pub(super) since: Instant,
     pub(super) state: Progress,
     /// State of each resource type.
-    pub(super) kinds: Vec<(String, Progress)>,
+    pub(super) types: Vec<(String, Progress)>,
     pub(super) held: usize,
     pub(super) isolating: bool,
     /// Type and reason of a NACK that stands.
@@ -176,21 +176,21 @@ impl Row {
             protocol: client.protocol,
             since: client.since,
             state: Progress::Synced,
-            kinds: Vec::with_capacity(types.len()),
+            types: Vec::with_capacity(types.len()),
             held: 0,
             isolating: false,
             nack: None,
         };
         for status in types {
             let progress = client.progress(&status.resource_type, served);
-            let kind = status.resource_type.to_string();
+            let resource_type = status.resource_type.to_string();
             row.held += status.held;
             row.isolating |= status.isolating.is_some();
             if let Some(nack) = status.nack.filter(|_| row.nack.is_none()) {
-                row.nack = Some((kind.clone(), shown(&nack.reason)));
+                row.nack = Some((resource_type.clone(), shown(&nack.reason)));
             }
             row.state = row.state.max(progress);
-            row.kinds.push((kind, progress));
+            row.types.push((resource_type, progress));
         }
         row
     }

@@ -255,20 +255,20 @@ fn nacks(rollout: &Rollout) -> Markup {
 fn names(resource_type: &ResourceType, contents: &TypeContents) -> Markup {
     let words = ["added", "changed", "removed"];
     let sorts = contents.sorts().into_iter().zip(words);
-    let kind = resource_type.to_string();
+    let type_name = resource_type.to_string();
     html! {
         @for (names, word) in sorts.filter(|(names, _)| names.count > 0) {
-            h2 { (kind) " " (word) span.more { " · " (count(names.count, "resource")) } }
-            (name_list(&kind, names))
+            h2 { (type_name) " " (word) span.more { " · " (count(names.count, "resource")) } }
+            (name_list(&type_name, names))
         }
     }
 }
 
-fn name_list(kind: &str, names: &ChangedNames) -> Markup {
+fn name_list(type_name: &str, names: &ChangedNames) -> Markup {
     html! {
         ul.tabs { @for one in &names.first {
             @let group = one.group.as_deref().unwrap_or_default();
-            li { (resource_link(kind, &one.name, group)) @if !group.is_empty() { " " span.soft { "group " (shown(group)) } } }
+            li { (resource_link(type_name, &one.name, group)) @if !group.is_empty() { " " span.soft { "group " (shown(group)) } } }
         } }
         @if names.count > names.first.len() { p.soft { "and " (names.count - names.first.len()) " more" } }
     }

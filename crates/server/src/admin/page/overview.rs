@@ -20,12 +20,12 @@ const LISTED: usize = 20;
 /// Returns the overview.
 pub(super) fn view(admin: &Admin, fleet: &Fleet) -> View {
     let context = &admin.context;
-    let withheld = not_representable::all(&context.cache);
-    let snapshot = SnapshotStatus::of(&context.cache.snapshot(), &withheld);
+    let not_representable = not_representable::all(&context.cache);
+    let snapshot = SnapshotStatus::of(&context.cache.snapshot(), &not_representable);
     let store = StoreStatus::of(&admin.health);
     let rolled_back = rollbacks(context);
     let errors = admin.health.counts().errors;
-    let resources: usize = snapshot.kinds.iter().map(|kind| kind.resources).sum();
+    let resources: usize = snapshot.types.iter().map(|of_type| of_type.resources).sum();
     let content = html! {
         h1 { "Overview" }
         ul.tiles {
@@ -60,17 +60,17 @@ fn served(snapshot: &SnapshotStatus) -> Markup {
     html! {
         h2 { "Served" }
         @if !snapshot.loaded { p.none { "No configuration is loaded yet: clients wait." } }
-        @else if snapshot.kinds.is_empty() { p.none { "An empty configuration is served." } }
+        @else if snapshot.types.is_empty() { p.none { "An empty configuration is served." } }
         @else { div.scroll { table {
             caption { "Resource types that are served" }
             thead { tr { th scope="col" { "Type" } th scope="col" { "Message" } th.num scope="col" { "Resources" }
                 th scope="col" { "Version" } th scope="col" { "Not in v2" } } }
-            tbody { @for kind in &snapshot.kinds { tr {
-                th scope="row" { a href=(url("/resources", &[("type", &kind.kind)])) { (kind.kind) } }
-                td.text { span.soft { (kind.type_url.trim_start_matches("type.googleapis.com/")) } }
-                td.num { (kind.resources) }
-                td { code { (kind.version) } }
-                td { @if !kind.withheld.is_empty() { (kind.withheld.len()) " withheld" } }
+            tbody { @for of_type in &snapshot.types { tr {
+                th scope="row" { a href=(url("/resources", &[("type", &of_type.resource_type)])) { (of_type.resource_type) } }
+                td.text { span.soft { (of_type.type_url.trim_start_matches("type.googleapis.com/")) } }
+                td.num { (of_type.resources) }
+                td { code { (of_type.version) } }
+                td { @if !of_type.not_representable.is_empty() { (of_type.not_representable.len()) " not representable in v2" } }
             } } }
         } } }
     }
@@ -155,7 +155,7 @@ fn nacks(fleet: &Fleet) -> Markup {
                 thead { tr { th scope="col" { "Node" } th scope="col" { "Type" } th scope="col" { "Reason" } } }
                 tbody { @for row in all.take(LISTED) { tr {
                     th scope="row" { a.name href=(address(row)) { (name(row)) } }
-                    td { @if let Some((kind, _)) = &row.nack { (kind) } }
+                    td { @if let Some((of_type, _)) = &row.nack { (of_type) } }
                     td.text { @match &row.nack { Some((_, reason)) => (reason), None => "a resource since when it accepted no other content" } }
                 } } }
             } }
@@ -184,9 +184,9 @@ fn rolled(rollbacks: &[RollbackStatus]) -> Markup {
                 thead { tr { th scope="col" { "Resource" } th scope="col" { "NACKed version" } th scope="col" { "Served" }
                     th scope="col" { "Since" } th scope="col" { "NACKed by" } th scope="col" { "Reason" } } }
                 tbody { @for one in rollbacks.iter().take(LISTED * 5) { tr {
-                    th scope="row" { (one.kind) " " (resource_link(&one.kind, &one.name, one.group.as_deref().unwrap_or_default())) }
+                    th scope="row" { (one.resource_type) " " (resource_link(&one.resource_type, &one.name, one.group.as_deref().unwrap_or_default())) }
                     td { code { (one.version) } }
-                    td { code { (one.returned_to) } }
+                    td { code { (one.rolled_back_to) } }
                     td { (age(one.seconds_ago)) }
                     td.text { (shown(&one.nodes_text())) }
                     td.text { (shown(&one.reason)) }

@@ -49,10 +49,10 @@ pub(super) fn state(state: &str) -> Markup {
 }
 
 /// A link to a resource.
-pub(super) fn resource_link(kind: &str, name: &str, group: &str) -> Markup {
+pub(super) fn resource_link(resource_type: &str, name: &str, group: &str) -> Markup {
     let href = url(
         "/resource",
-        &[("type", kind), ("group", group), ("name", name)],
+        &[("type", resource_type), ("group", group), ("name", name)],
     );
     html! { a.name href=(href) { (shown(name)) } }
 }

@@ -33,23 +33,23 @@ struct Holders {
 
 /// Returns the page of a resource; `None` if it does not exist.
 pub(super) async fn view(admin: &Admin, query: &Query) -> Option<View> {
-    let (kind, name, group) = (query.get("type"), query.get("name"), query.get("group"));
+    let (type_name, name, group) = (query.get("type"), query.get("name"), query.get("group"));
     let cache = &admin.context.cache;
     let resource = match group {
         "" => {
-            let resource_type = resource_type(admin, kind)?;
+            let resource_type = resource_type(admin, type_name)?;
             Arc::clone(cache.snapshot().get(&resource_type, name)?)
         }
         group => {
             let of_group = cache.resources_of_group(group).into_iter();
             let mut same = of_group.filter(|one| **one.name() == *name);
-            same.find(|one| one.resource_type().to_string() == kind)?
+            same.find(|one| one.resource_type().to_string() == type_name)?
         }
     };
     let holders = Holders::of(admin, resource.resource_type(), &resource).await;
     let title = shown(name);
     let content = html! {
-        h1 { span.soft { (kind) } " " (title) }
+        h1 { span.soft { (type_name) } " " (title) }
         dl {
             dt { "Version" } dd { code { (resource.version()) } }
             @if resource.origin().is_some() { dt { "From" } dd { (origin(&resource)) } }

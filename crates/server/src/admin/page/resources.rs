@@ -15,11 +15,11 @@ use crate::admin::state::Admin;
 const PER_PAGE: usize = 100;
 
 /// Returns the type that a link names; `None` for one that is not served.
-pub(super) fn resource_type(admin: &Admin, kind: &str) -> Option<ResourceType> {
+pub(super) fn resource_type(admin: &Admin, name: &str) -> Option<ResourceType> {
     let snapshot = admin.context.cache.snapshot();
     let mut types = snapshot.types().map(|(resource_type, _)| resource_type);
     types
-        .find(|resource_type| resource_type.to_string() == kind)
+        .find(|resource_type| resource_type.to_string() == name)
         .cloned()
 }
 
@@ -28,16 +28,16 @@ pub(super) fn view(admin: &Admin, query: &Query) -> View {
     let cache = &admin.context.cache;
     let snapshot = cache.snapshot();
     let (group, text) = (query.get("group"), query.get("q").to_lowercase());
-    let kinds: Vec<(String, usize)> = snapshot
+    let types: Vec<(String, usize)> = snapshot
         .types()
-        .map(|(kind, of)| (kind.to_string(), of.collection().len()))
+        .map(|(one, of)| (one.to_string(), of.collection().len()))
         .collect();
     let wanted = match query.get("type") {
-        "" if group.is_empty() => kinds.first().map_or("", |(kind, _)| kind),
-        kind => kind,
+        "" if group.is_empty() => types.first().map_or("", |(name, _)| name),
+        name => name,
     };
     let collection =
-        resource_type(admin, wanted).map(|kind| Arc::clone(snapshot.of_type(&kind).collection()));
+        resource_type(admin, wanted).map(|one| Arc::clone(snapshot.of_type(&one).collection()));
     let of_group = cache.resources_of_group(group);
     let all: Box<dyn Iterator<Item = &Arc<Resource>>> = match (&collection, group) {
         (Some(collection), "") => Box::new(collection.iter()),
@@ -64,9 +64,9 @@ pub(super) fn view(admin: &Admin, query: &Query) -> View {
     let content = html! {
         h1 { "Resources" }
         ul.tabs {
-            @for (kind, number) in &kinds {
-                @let here = (kind == wanted && group.is_empty()).then_some("true");
-                li { a href=(url("/resources", &[("type", kind)])) aria-current=[here] { (kind) " " span.soft { (number) } } }
+            @for (name, number) in &types {
+                @let here = (name == wanted && group.is_empty()).then_some("true");
+                li { a href=(url("/resources", &[("type", name)])) aria-current=[here] { (name) " " span.soft { (number) } } }
             }
             @for (name, number) in groups.iter().take(100) {
                 @let here = (**name == *group).then_some("true");

@@ -24,7 +24,7 @@ pub(super) use connection::ConnectionStatus;
 #[cfg(feature = "page")]
 pub(super) use connection::ReplicaStatus;
 #[cfg(feature = "page")]
-pub(super) use node::NodeKind;
+pub(super) use node::NodeType;
 pub(super) use node::NodeStatus;
 use node::seconds;
 pub(super) use query::{Position, StatusQuery};
@@ -72,26 +72,27 @@ pub(in crate::admin) struct ServerStatus {
 pub(in crate::admin) struct SnapshotStatus {
     pub(in crate::admin) loaded: bool,
     pub(in crate::admin) revision: u64,
-    pub(in crate::admin) kinds: Vec<SnapshotKind>,
+    pub(in crate::admin) types: Vec<SnapshotType>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct SnapshotKind {
-    pub(in crate::admin) kind: String,
+pub(in crate::admin) struct SnapshotType {
+    #[serde(rename = "type")]
+    pub(in crate::admin) resource_type: String,
     pub(in crate::admin) type_url: String,
     pub(in crate::admin) version: String,
     pub(in crate::admin) resources: usize,
-    pub(in crate::admin) withheld: Vec<WithheldResource>,
+    pub(in crate::admin) not_representable: Vec<NotRepresentableStatus>,
 }
 
 /// A resource that v2 clients do not get, because v2 cannot express it.
 #[derive(Serialize)]
-pub(in crate::admin) struct WithheldResource {
+pub(in crate::admin) struct NotRepresentableStatus {
     pub(in crate::admin) name: String,
     pub(in crate::admin) reasons: Vec<String>,
 }
 
-impl From<&NotRepresentableResource> for WithheldResource {
+impl From<&NotRepresentableResource> for NotRepresentableStatus {
     fn from(resource: &NotRepresentableResource) -> Self {
         Self {
             name: resource.name.to_string(),
@@ -100,12 +101,13 @@ impl From<&NotRepresentableResource> for WithheldResource {
     }
 }
 
-/// A withheld resource of a group.
+/// A resource of a group that v2 clients do not get.
 #[derive(Serialize)]
-pub(in crate::admin) struct WithheldOfGroup {
-    pub(in crate::admin) kind: String,
+pub(in crate::admin) struct NotRepresentableOfGroup {
+    #[serde(rename = "type")]
+    pub(in crate::admin) resource_type: String,
     #[serde(flatten)]
-    pub(in crate::admin) resource: WithheldResource,
+    pub(in crate::admin) resource: NotRepresentableStatus,
 }
 
 #[derive(Serialize)]
@@ -113,7 +115,7 @@ pub(in crate::admin) struct GroupStatus {
     pub(in crate::admin) name: String,
     pub(in crate::admin) version: String,
     pub(in crate::admin) resources: usize,
-    pub(in crate::admin) withheld: Vec<WithheldOfGroup>,
+    pub(in crate::admin) not_representable: Vec<NotRepresentableOfGroup>,
 }
 
 #[derive(Serialize)]
@@ -168,24 +170,26 @@ pub(in crate::admin) struct StoreFinding {
 
 #[derive(Serialize)]
 pub(in crate::admin) struct RollbackStatus {
-    pub(in crate::admin) kind: String,
+    #[serde(rename = "type")]
+    pub(in crate::admin) resource_type: String,
     pub(in crate::admin) name: String,
     pub(in crate::admin) group: Option<String>,
     pub(in crate::admin) version: String,
-    pub(in crate::admin) returned_to: String,
+    pub(in crate::admin) rolled_back_to: String,
     /// Node ids; empty for a decision of several replicas.
-    pub(in crate::admin) refused_by: Vec<String>,
+    pub(in crate::admin) nacked_by: Vec<String>,
     /// Number of nodes whose NACKs caused the rollback.
     pub(in crate::admin) nodes: u64,
     pub(in crate::admin) reason: String,
     /// The resource whose NACK caused the rollback: this one, or one that was changed together with it.
-    pub(in crate::admin) nacked: NackedStatus,
+    pub(in crate::admin) nacked: NackedCause,
     pub(in crate::admin) seconds_ago: f64,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NackedStatus {
-    pub(in crate::admin) kind: String,
+pub(in crate::admin) struct NackedCause {
+    #[serde(rename = "type")]
+    pub(in crate::admin) resource_type: String,
     pub(in crate::admin) name: String,
 }
 
@@ -194,7 +198,7 @@ impl StatusPage {
         let context = &admin.context;
         let now = context.server.clock.now();
         let snapshot = context.cache.snapshot();
-        let withheld = not_representable::all(&context.cache);
+        let not_representable = not_representable::all(&context.cache);
         let lists = Lists::of(admin, query, now);
         Self {
             server: ServerStatus {
@@ -202,7 +206,7 @@ impl StatusPage {
                 identifier: context.config.identifier.clone(),
                 uptime_seconds: context.server.clock.uptime().as_secs_f64(),
             },
-            groups: groups(&context.cache, &withheld),
+            groups: groups(&context.cache, &not_representable),
             store: StoreStatus::of(&admin.health),
             runtime: RuntimeStatus::of(&context.server.runtime),
             rollbacks: rollbacks(context),
@@ -215,7 +219,7 @@ impl StatusPage {
                 loads: admin.load_reports.count(),
                 next: lists.next.map(|position| query.next(&position)),
             },
-            snapshot: SnapshotStatus::of(&snapshot, &withheld),
+            snapshot: SnapshotStatus::of(&snapshot, &not_representable),
         }
     }
 }
@@ -306,21 +310,21 @@ fn away(context: &Context, query: &StatusQuery, now: Instant) -> Vec<AwayNode> {
     .collect()
 }
 
-fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStatus> {
+fn groups(cache: &Cache, not_representable: &[NotRepresentableResource]) -> Vec<GroupStatus> {
     let of_group = |name: &Arc<str>| {
-        let withheld = withheld.iter();
-        let withheld = withheld.filter(|resource| resource.group.as_ref() == Some(name));
-        let withheld = withheld.map(|resource| WithheldOfGroup {
-            kind: resource.resource_type.to_string(),
+        let all = not_representable.iter();
+        let own = all.filter(|resource| resource.group.as_ref() == Some(name));
+        let own = own.map(|resource| NotRepresentableOfGroup {
+            resource_type: resource.resource_type.to_string(),
             resource: resource.into(),
         });
-        withheld.collect()
+        own.collect()
     };
     let versions = cache.group_versions();
     let version = |name: &Arc<str>| versions.get(name).map(ToString::to_string);
     let groups = cache.groups().into_iter();
     let groups = groups.map(|(name, resources)| GroupStatus {
-        withheld: of_group(&name),
+        not_representable: of_group(&name),
         version: version(&name).unwrap_or_default(),
         name: name.to_string(),
         resources,
@@ -329,23 +333,23 @@ fn groups(cache: &Cache, withheld: &[NotRepresentableResource]) -> Vec<GroupStat
 }
 
 impl SnapshotStatus {
-    pub(in crate::admin) fn of(snapshot: &Snapshot, withheld: &[NotRepresentableResource]) -> Self {
-        let of_type = |kind: &ResourceType| {
-            let withheld = withheld.iter();
-            let withheld = withheld.filter(|u| u.group.is_none() && u.resource_type == *kind);
-            withheld.map(WithheldResource::from).collect()
+    pub(in crate::admin) fn of(snapshot: &Snapshot, not_representable: &[NotRepresentableResource]) -> Self {
+        let of_type = |resource_type: &ResourceType| {
+            let all = not_representable.iter();
+            let own = all.filter(|one| one.group.is_none() && one.resource_type == *resource_type);
+            own.map(NotRepresentableStatus::from).collect()
         };
-        let kinds = snapshot.types().map(|(kind, published)| SnapshotKind {
-            kind: kind.to_string(),
-            type_url: kind.type_url().to_owned(),
+        let types = snapshot.types().map(|(resource_type, published)| SnapshotType {
+            resource_type: resource_type.to_string(),
+            type_url: resource_type.type_url().to_owned(),
             version: published.collection().version().to_string(),
             resources: published.collection().len(),
-            withheld: of_type(kind),
+            not_representable: of_type(resource_type),
         });
         Self {
             loaded: snapshot.is_loaded(),
             revision: snapshot.revision().get(),
-            kinds: kinds.collect(),
+            types: types.collect(),
         }
     }
 }
@@ -411,9 +415,9 @@ impl RollbackStatus {
     /// Returns the nodes that NACKed it, for people: their ids, or their number if the ids are not known.
     #[cfg(feature = "page")]
     pub(in crate::admin) fn nodes_text(&self) -> String {
-        match self.refused_by.is_empty() {
+        match self.nacked_by.is_empty() {
             true => format!("{} nodes of all replicas", self.nodes),
-            false => self.refused_by.join(", "),
+            false => self.nacked_by.join(", "),
         }
     }
 }
@@ -427,18 +431,18 @@ pub(super) fn rollback(rolled_back: &RolledBack, now: Instant) -> RollbackStatus
     let key = &rolled_back.key;
     let nacked_by = rolled_back.nacked_by.iter();
     RollbackStatus {
-        kind: key.resource_type.to_string(),
+        resource_type: key.resource_type.to_string(),
         name: key.name.to_string(),
         group: key.group.as_ref().map(ToString::to_string),
         version: rolled_back
             .version
             .map_or_else(String::new, |version| version.to_string()),
-        returned_to: version(rolled_back.last_good.as_deref()),
-        refused_by: nacked_by.map(ToString::to_string).collect(),
+        rolled_back_to: version(rolled_back.last_good.as_deref()),
+        nacked_by: nacked_by.map(ToString::to_string).collect(),
         nodes: rolled_back.nodes,
         reason: rolled_back.reason.to_string(),
-        nacked: NackedStatus {
-            kind: rolled_back.nacked.0.to_string(),
+        nacked: NackedCause {
+            resource_type: rolled_back.nacked.0.to_string(),
             name: rolled_back.nacked.1.to_string(),
         },
         seconds_ago: seconds(now - rolled_back.at),

@@ -26,12 +26,13 @@ pub(in crate::admin) struct NodeStatus {
     pub(in crate::admin) groups: Vec<String>,
     /// The first ones, unknown ones included (V-53).
     pub(in crate::admin) client_features: Vec<String>,
-    pub(in crate::admin) kinds: Vec<NodeKind>,
+    pub(in crate::admin) types: Vec<NodeType>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NodeKind {
-    pub(in crate::admin) kind: String,
+pub(in crate::admin) struct NodeType {
+    #[serde(rename = "type")]
+    pub(in crate::admin) resource_type: String,
     pub(in crate::admin) state: &'static str,
     pub(in crate::admin) since_seconds: Option<f64>,
     /// The API version of the client's requests.
@@ -39,22 +40,22 @@ pub(in crate::admin) struct NodeKind {
     pub(in crate::admin) wildcard: bool,
     pub(in crate::admin) names: usize,
     pub(in crate::admin) sent: Option<String>,
-    pub(in crate::admin) acknowledged: Option<String>,
+    pub(in crate::admin) acked: Option<String>,
     pub(in crate::admin) waiting_seconds: Option<f64>,
-    pub(in crate::admin) held: usize,
+    pub(in crate::admin) held_back_total: usize,
     pub(in crate::admin) held_back: Vec<HeldStatus>,
     pub(in crate::admin) acks: u64,
     pub(in crate::admin) nacks: u64,
     pub(in crate::admin) nack: Option<NackStatus>,
-    pub(in crate::admin) rejected: Vec<RejectedResource>,
+    pub(in crate::admin) nacked: Vec<NackedStatus>,
     pub(in crate::admin) isolating: Option<IsolatingStatus>,
-    pub(in crate::admin) rejected_total: usize,
+    pub(in crate::admin) nacked_total: usize,
 }
 
 /// Client features of a node that a page has. The current clients have at most five.
 const MAX_FEATURES: usize = 20;
 /// NACKed resources of a type that a page has. All may have the same reason, of several kilobytes.
-const MAX_REJECTED: usize = 100;
+const MAX_NACKED: usize = 100;
 
 /// A change that is not sent to the client yet (make-before-break).
 #[derive(Serialize)]
@@ -67,7 +68,8 @@ pub(in crate::admin) struct HeldStatus {
 
 #[derive(Serialize)]
 pub(in crate::admin) struct WaitsForStatus {
-    pub(in crate::admin) kind: String,
+    #[serde(rename = "type")]
+    pub(in crate::admin) resource_type: String,
     pub(in crate::admin) name: Option<String>,
     /// Present if the resource is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +92,7 @@ pub(in crate::admin) struct IsolatingStatus {
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct RejectedResource {
+pub(in crate::admin) struct NackedStatus {
     pub(in crate::admin) name: String,
     pub(in crate::admin) version: String,
     pub(in crate::admin) removal: bool,
@@ -107,10 +109,10 @@ impl NodeStatus {
     ) -> Self {
         let node = client.node;
         let groups = node.map(|node| cache.groups_of(node)).unwrap_or_default();
-        let kinds: Vec<_> = client
+        let types: Vec<_> = client
             .resource_types()
             .iter()
-            .map(|status| kind(client, status, snapshot, now))
+            .map(|status| node_type(client, status, snapshot, now))
             .collect();
         Self {
             id: node.map(|node| node.id.clone()).unwrap_or_default(),
@@ -127,7 +129,7 @@ impl NodeStatus {
             connected_seconds: seconds(now - client.since),
             in_sync: client.is_in_sync(snapshot),
             groups: groups.iter().map(ToString::to_string).collect(),
-            kinds,
+            types,
         }
     }
 }
@@ -136,31 +138,36 @@ impl NodeStatus {
     /// Returns about as many bytes as the page has of the client.
     pub(super) fn bytes(&self) -> usize {
         const FIELDS: usize = 400;
-        let of_kind = |kind: &NodeKind| {
-            let rejected = kind.rejected.iter();
-            let rejected = rejected.map(|one| FIELDS + one.name.len() + one.reason.len());
-            let nack = kind.nack.as_ref().map_or(0, |nack| nack.reason.len());
-            FIELDS * (1 + kind.held_back.len()) + nack + rejected.sum::<usize>()
+        let of_type = |of_type: &NodeType| {
+            let nacked = of_type.nacked.iter();
+            let nacked = nacked.map(|one| FIELDS + one.name.len() + one.reason.len());
+            let nack = of_type.nack.as_ref().map_or(0, |nack| nack.reason.len());
+            FIELDS * (1 + of_type.held_back.len()) + nack + nacked.sum::<usize>()
         };
-        let kinds: usize = self.kinds.iter().map(of_kind).sum();
+        let types: usize = self.types.iter().map(of_type).sum();
         let features: usize = self.client_features.iter().map(String::len).sum();
-        FIELDS + self.id.len() + self.cluster.len() + self.user_agent.len() + features + kinds
+        FIELDS + self.id.len() + self.cluster.len() + self.user_agent.len() + features + types
     }
 }
 
-fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Instant) -> NodeKind {
+fn node_type(
+    client: &Client<'_>,
+    status: &TypeStatus,
+    snapshot: &Snapshot,
+    now: Instant,
+) -> NodeType {
     let progress = client.progress(&status.resource_type, snapshot);
-    let rejections = client.nacked_resources(&status.resource_type);
-    let rejected = rejections
+    let all_nacked = client.nacked_resources(&status.resource_type);
+    let nacked = all_nacked
         .iter()
-        .take(MAX_REJECTED)
-        .map(|(name, r)| rejected(name, r, now))
+        .take(MAX_NACKED)
+        .map(|(name, one)| nacked_status(name, one, now))
         .collect();
     let suspects = client.suspects(&status.resource_type);
     let held_back = client.held_back(&status.resource_type, snapshot);
     let held_back = held_back.iter().map(|held| held_status(held, now));
-    NodeKind {
-        kind: status.resource_type.to_string(),
+    NodeType {
+        resource_type: status.resource_type.to_string(),
         state: progress.as_str(),
         since_seconds: status.since(progress).map(|since| seconds(now - since)),
         api: match status.api {
@@ -170,20 +177,20 @@ fn kind(client: &Client<'_>, status: &TypeStatus, snapshot: &Snapshot, now: Inst
         wildcard: status.wildcard,
         names: status.names,
         sent: status.sent.map(|version| version.to_string()),
-        acknowledged: status.acked.map(|version| version.to_string()),
+        acked: status.acked.map(|version| version.to_string()),
         waiting_seconds: status.waiting_since.map(|since| seconds(now - since)),
-        held: status.held,
+        held_back_total: status.held,
         held_back: held_back.collect(),
         acks: status.acks,
         nacks: status.nacks,
         nack: status.nack.as_ref().map(|nack| nack_status(nack, now)),
-        rejected,
+        nacked,
         isolating: status.isolating.map(|isolating| IsolatingStatus {
             suspects: isolating.suspects,
             rounds: isolating.rounds,
             names: suspects.iter().map(ToString::to_string).collect(),
         }),
-        rejected_total: rejections.len(),
+        nacked_total: all_nacked.len(),
     }
 }
 
@@ -193,7 +200,7 @@ fn held_status(held: &HeldBack, now: Instant) -> HeldStatus {
         change: held.change.as_str(),
         name: held.name.as_ref().map(ToString::to_string),
         waits_for: waits_for.map(|waits_for| WaitsForStatus {
-            kind: waits_for.resource_type.to_string(),
+            resource_type: waits_for.resource_type.to_string(),
             name: waits_for.name.as_ref().map(ToString::to_string),
             missing: waits_for.missing.then_some(true),
         }),
@@ -209,13 +216,13 @@ fn nack_status(nack: &Nack, now: Instant) -> NackStatus {
     }
 }
 
-fn rejected(name: &Arc<str>, rejection: &NackedResource, now: Instant) -> RejectedResource {
-    RejectedResource {
+fn nacked_status(name: &Arc<str>, nacked: &NackedResource, now: Instant) -> NackedStatus {
+    NackedStatus {
         name: name.to_string(),
-        version: rejection.version.to_string(),
-        removal: rejection.removal,
-        reason: rejection.reason.to_string(),
-        seconds_ago: seconds(now - rejection.at),
+        version: nacked.version.to_string(),
+        removal: nacked.removal,
+        reason: nacked.reason.to_string(),
+        seconds_ago: seconds(now - nacked.at),
     }
 }
 

@@ -36,7 +36,7 @@ async fn shows_rollback(replica: &Replica, good: &str) {
     };
     assert_eq!((&one["name"], &one["nodes"]), (&key.into(), &2.into()));
     assert_eq!(
-        (&one["returned_to"], &one["refused_by"][0]),
+        (&one["rolled_back_to"], &one["nacked_by"][0]),
         (&version.into(), &Value::Null)
     );
     assert_ne!(
