@@ -108,20 +108,20 @@
 //! | | warn | client feature is not registered: servers may not know it | `feature` |
 //! | | warn | server unreachable | `server` |
 //! | | warn | deprecated, work-in-progress or unknown field (feature `lifecycle`), once per field | `resource_type`, `path` |
-//! | | warn | response rejected | `server`, `type`, `valid`, `invalid`, `cause` |
+//! | | warn | response NACKed | `server`, `resource_type`, `valid`, `invalid`, `cause` |
 //! | | info | server reachable again | `server` |
 //! | | info | stream closed | `server`, `cause` |
 //! | | info | poll failed | `server`, `cause` |
 //! | | debug | stream opened | `server` |
-//! | | debug | response accepted | `server`, `type`, `valid` |
+//! | | debug | response ACKed | `server`, `resource_type`, `valid` |
 //! | | trace | request; response | `server`, the whole message |
 //! | `oxds::lrs` | error | task panicked, it starts again: a defect, please report it | `server`, `panic` |
 //! | | info | stream closed | `server`, `cause` |
 //! | | trace | request; response | `server`, the whole message |
-//! | `oxds::resource` | warn | resource not available; resource kept, but may be outdated | `type`, `name`, `cause`; at debug level if the server is unreachable |
-//! | | warn | resource deletion ignored; resource error ignored: the response has the resource, too | `server`, `type`, `name` |
-//! | | info | deleted resource is back; deleted resource is not watched any more | `server`, `type`, `name` |
-//! | | info | resource is current again | `server`, `type`, `name`, `version` |
+//! | `oxds::resource` | warn | resource not available; resource kept, but may be outdated | `resource_type`, `name`, `cause`; at debug level if the server is unreachable |
+//! | | warn | resource deletion ignored; resource error ignored: the response has the resource, too | `server`, `resource_type`, `name` |
+//! | | info | deleted resource is back; deleted resource is not watched any more | `server`, `resource_type`, `name` |
+//! | | info | resource is current again | `server`, `resource_type`, `name`, `version` |
 //! | | debug | resource changed | the same |
 //! | `oxds::runtime` | warn | runtime layer not loaded, keeping its last values; runtime resource does not exist, its keys are removed | `layer`, `error`, `resource` |
 //! | | info | runtime changed | `layer`, `keys` |

@@ -243,7 +243,10 @@ mod tests {
         );
         assert_eq!(text, expected);
         assert_eq!(Head::decode(text.as_bytes()).as_ref(), Ok(&head));
-        assert_eq!(head.version_of(&ResourceType::CLUSTER), Some(Version::of(b"all")));
+        assert_eq!(
+            head.version_of(&ResourceType::CLUSTER),
+            Some(Version::of(b"all"))
+        );
         assert_eq!(head.version_of(&ResourceType::LISTENER), None);
     }
 

@@ -36,7 +36,7 @@ impl NotRepresentableLog {
             }
             if logged.insert((resource_type.clone(), Arc::clone(name), resource.version())) {
                 let reasons = reasons(obstacles).collect::<Vec<_>>().join("; ");
-                warn!(%resource_type, %name, %reasons, "resource withheld from v2 clients: not representable in v2");
+                warn!(%resource_type, %name, %reasons, "resource not representable in v2, not sent to v2 clients");
             }
         }
     }

@@ -132,11 +132,12 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
     value(&mut gone).await;
     let changed = |name| {
         format!(
-            "DEBUG oxds::resource: resource changed server={uri} type={resource_type} name={name} version=1"
+            "DEBUG oxds::resource: resource changed server={uri} resource_type={resource_type} name={name} version=1"
         )
     };
-    let accepted =
-        format!("DEBUG oxds::ads: response accepted server={uri} type={resource_type} valid=2");
+    let accepted = format!(
+        "DEBUG oxds::ads: response ACKed server={uri} resource_type={resource_type} valid=2"
+    );
     assert_eq!(log.take(), [accepted, changed("c"), changed("gone")]);
 
     stream.respond(&ResourceType::CLUSTER, "2", vec![static_cluster("c")]);
@@ -146,15 +147,15 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
         .to_string();
     let events = log.take();
     let rejected = format!(
-        "WARN oxds::ads: response rejected server={uri} type={resource_type} valid=0 invalid=1 cause=invalid {resource_type}: "
+        "WARN oxds::ads: response NACKed server={uri} resource_type={resource_type} valid=0 invalid=1 cause=invalid {resource_type}: "
     );
     assert!(events[0].starts_with(&rejected), "{events:#?}");
     let expected = [
         format!(
-            "WARN oxds::resource: resource not available type={resource_type} name=gone cause={deleted}"
+            "WARN oxds::resource: resource not available resource_type={resource_type} name=gone cause={deleted}"
         ),
         format!(
-            "WARN oxds::resource: resource kept, but may be outdated type={resource_type} name=c cause={why}"
+            "WARN oxds::resource: resource kept, but may be outdated resource_type={resource_type} name=c cause={why}"
         ),
     ];
     assert_eq!(events[1..], expected);
@@ -165,7 +166,7 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
         .unwrap();
     assert_eq!(current, Some(oxds_client::Update::Ambient(None)));
     let again = format!(
-        "INFO oxds::resource: resource is current again server={uri} type={resource_type} name=c version=1"
+        "INFO oxds::resource: resource is current again server={uri} resource_type={resource_type} name=c version=1"
     );
     assert_eq!(log.take()[1..], [again]);
 }

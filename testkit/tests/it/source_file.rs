@@ -295,7 +295,7 @@ async fn c264_invalid_file_is_logged_and_counted() {
     replace(&path, "resources:\n- name: c\n");
     ambient(&mut watch, WatchErrorReason::Invalid).await;
     let path = path.display();
-    let line = format!("WARN oxds::ads: response rejected server={path}");
+    let line = format!("WARN oxds::ads: response NACKed server={path}");
     let events = log.take();
     assert!(events[0].starts_with(&line), "{events:#?}");
     let cause = format!("{path}:2:3: error: resources[0]: missing `@type`");

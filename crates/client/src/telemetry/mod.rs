@@ -152,16 +152,16 @@ impl Telemetry {
         let (valid, invalid) = (updates.valid as u64, updates.invalid as u64);
         match &updates.rejection {
             None => tracing::debug!(
-                target: "oxds::ads", server = uri, r#type = resource_type, valid, "response accepted"
+                target: "oxds::ads", server = uri, resource_type, valid, "response ACKed"
             ),
             Some(cause) => tracing::warn!(
-                target: "oxds::ads", server = uri, r#type = resource_type, valid, invalid, cause, "response rejected"
+                target: "oxds::ads", server = uri, resource_type, valid, invalid, cause, "response NACKed"
             ),
         }
         // gRFC A88: it logs a warning for a name with both a resource and an error (C-115).
         for name in &updates.contradictions {
             tracing::warn!(
-                target: "oxds::resource", server = uri, r#type = resource_type, name = &**name,
+                target: "oxds::resource", server = uri, resource_type, name = &**name,
                 "resource error ignored: the response has the resource, too"
             );
         }
@@ -181,7 +181,7 @@ impl Telemetry {
                 name,
                 resource: Ok(_),
             } => tracing::debug!(
-                target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, version, "resource changed"
+                target: "oxds::resource", server, resource_type = resource_type.message(), name = &**name, version, "resource changed"
             ),
             ClientEvent::Changed {
                 resource_type,
@@ -203,14 +203,14 @@ impl Telemetry {
                 name,
                 error: None,
             } => tracing::info!(
-                target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, version, "resource is current again"
+                target: "oxds::resource", server, resource_type = resource_type.message(), name = &**name, version, "resource is current again"
             ),
             // gRFC A53: the client logs a warning when it ignores a deletion.
             ClientEvent::DeletionIgnored {
                 resource_type,
                 name,
             } => tracing::warn!(
-                target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, "resource deletion ignored"
+                target: "oxds::resource", server, resource_type = resource_type.message(), name = &**name, "resource deletion ignored"
             ),
             // gRFC A53: it logs at info level when the ignored deletion is over (C-106).
             ClientEvent::DeletionOver {
@@ -223,7 +223,7 @@ impl Telemetry {
                     false => "deleted resource is not watched any more",
                 };
                 tracing::info!(
-                    target: "oxds::resource", server, r#type = resource_type.message(), name = &**name, "{event}"
+                    target: "oxds::resource", server, resource_type = resource_type.message(), name = &**name, "{event}"
                 );
             }
         }
@@ -291,10 +291,10 @@ fn log_error(resource_type: &ResourceType, name: &str, cause: &WatchError, event
     match cause.reason {
         // The event "server unreachable" is logged once for all resources of the server.
         WatchErrorReason::Unreachable => {
-            tracing::debug!(target: "oxds::resource", r#type = resource_type, name, %cause, "{event}");
+            tracing::debug!(target: "oxds::resource", resource_type, name, %cause, "{event}");
         }
         _ => {
-            tracing::warn!(target: "oxds::resource", r#type = resource_type, name, %cause, "{event}");
+            tracing::warn!(target: "oxds::resource", resource_type, name, %cause, "{event}");
         }
     }
 }

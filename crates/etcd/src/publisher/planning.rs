@@ -5,7 +5,9 @@ use std::mem;
 use super::attribution::Attribution;
 use super::error::PublishError;
 use super::event::{MergedState, PublishEvent, PublishOutcome};
-use super::plan::{Changes, Entries, Merged, conflicts, entries_of, merge, result, versions_by_type};
+use super::plan::{
+    Changes, Entries, Merged, conflicts, entries_of, merge, result, versions_by_type,
+};
 use super::summary::Summary;
 use super::work::{Phase, Plan, Work};
 use crate::entry::Entry;

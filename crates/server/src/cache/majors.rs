@@ -206,7 +206,7 @@ fn report(
 ) {
     let (resource_type, name) = key;
     let text = reasons.join("; ");
-    warn!(%resource_type, %name, reasons = %text, "resource withheld from clients of an older major: not representable");
+    warn!(%resource_type, %name, reasons = %text, "resource not representable in an older major, not sent to its clients");
     if reported.len() < MAX_REPORTED || reported.contains_key(key) {
         reported.insert(key.clone(), reasons.into());
     }

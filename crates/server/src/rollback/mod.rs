@@ -240,12 +240,12 @@ impl RollbackDriver {
         let (resource_type, name) = (&one.key.resource_type, &*one.key.name);
         let version = one.version.map(|version| version.to_string());
         let last_good = one.last_good.as_ref();
-        let returned_to = last_good.map(|last_good| last_good.version().to_string());
+        let rolled_back_to = last_good.map(|last_good| last_good.version().to_string());
         let (group, nodes, nacked_by) = (one.key.group.as_deref(), one.nodes, &one.nacked_by);
         let (nacked_type, nacked_name) = &one.nacked;
         let nacked = format!("{nacked_type} {nacked_name}");
         let reason = &*one.reason;
-        warn!(%resource_type, name, group, version, returned_to, nacked, nodes, ?nacked_by, reason, "change rolled back");
+        warn!(%resource_type, name, group, version, rolled_back_to, nacked, nodes, ?nacked_by, reason, "change rolled back");
         self.metrics.rolled_back(resource_type);
     }
 

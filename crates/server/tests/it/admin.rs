@@ -157,10 +157,7 @@ async fn s17_nack_is_shown_with_its_reason() {
     assert_eq!(resource_type["acked"], good.version_info.as_str());
     assert_eq!(resource_type["nack"]["reason"], "a: no such \"thing\"");
     assert_eq!(resource_type["nacked"][0]["name"], "a");
-    assert_eq!(
-        resource_type["nacked"][0]["reason"],
-        "a: no such \"thing\""
-    );
+    assert_eq!(resource_type["nacked"][0]["reason"], "a: no such \"thing\"");
     assert_eq!(status["snapshot"]["types"][0]["resources"], 1);
 
     let (_, metrics) = get(server.http, "/metrics").await;

@@ -351,10 +351,7 @@ async fn s68_poll_clients_are_shown() {
     poll(&server, &request, Some(0)).await;
     let node = nodes().await[0].clone();
     assert_eq!(node["types"][0]["state"], "NACKED");
-    assert_eq!(
-        node["types"][0]["nacked"][0]["reason"],
-        "a: no such thing"
-    );
+    assert_eq!(node["types"][0]["nacked"][0]["reason"], "a: no such thing");
 
     let response: ClientStatusResponse = client
         .unary(crate::csds::FETCH, &ClientStatusRequest::default())

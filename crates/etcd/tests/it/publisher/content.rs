@@ -52,7 +52,8 @@ fn g1_first_publish_has_seq_1_and_groups_and_matchers() {
     assert_eq!(state, state_of(&folder_with_group()));
     assert_eq!((&*head.by, head.at), ("writer-1", 1001));
     assert!(
-        head.version_of(&ResourceType::CLUSTER).is_some() && head.version_of(&ResourceType::LISTENER).is_none()
+        head.version_of(&ResourceType::CLUSTER).is_some()
+            && head.version_of(&ResourceType::LISTENER).is_none()
     );
     let format = prefix().key(&Key::Format);
     assert_eq!(

@@ -10,7 +10,7 @@ use super::layout::{Section, View};
 use super::parts::{age, count, resource_link, shown, state};
 use super::url::Query;
 use crate::admin::state::Admin;
-use crate::admin::status::{NodeType, NodeStatus, Position, RollbackStatus, rollback};
+use crate::admin::status::{NodeStatus, NodeType, Position, RollbackStatus, rollback};
 use crate::discovery::Client;
 
 /// Returns the page of the client at a position; `None` if it is gone.

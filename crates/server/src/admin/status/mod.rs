@@ -23,9 +23,9 @@ use crate::store::{Finding, Health};
 pub(super) use connection::ConnectionStatus;
 #[cfg(feature = "page")]
 pub(super) use connection::ReplicaStatus;
+pub(super) use node::NodeStatus;
 #[cfg(feature = "page")]
 pub(super) use node::NodeType;
-pub(super) use node::NodeStatus;
 use node::seconds;
 pub(super) use query::{Position, StatusQuery};
 
@@ -333,19 +333,24 @@ fn groups(cache: &Cache, not_representable: &[NotRepresentableResource]) -> Vec<
 }
 
 impl SnapshotStatus {
-    pub(in crate::admin) fn of(snapshot: &Snapshot, not_representable: &[NotRepresentableResource]) -> Self {
+    pub(in crate::admin) fn of(
+        snapshot: &Snapshot,
+        not_representable: &[NotRepresentableResource],
+    ) -> Self {
         let of_type = |resource_type: &ResourceType| {
             let all = not_representable.iter();
             let own = all.filter(|one| one.group.is_none() && one.resource_type == *resource_type);
             own.map(NotRepresentableStatus::from).collect()
         };
-        let types = snapshot.types().map(|(resource_type, published)| SnapshotType {
-            resource_type: resource_type.to_string(),
-            type_url: resource_type.type_url().to_owned(),
-            version: published.collection().version().to_string(),
-            resources: published.collection().len(),
-            not_representable: of_type(resource_type),
-        });
+        let types = snapshot
+            .types()
+            .map(|(resource_type, published)| SnapshotType {
+                resource_type: resource_type.to_string(),
+                type_url: resource_type.type_url().to_owned(),
+                version: published.collection().version().to_string(),
+                resources: published.collection().len(),
+                not_representable: of_type(resource_type),
+            });
         Self {
             loaded: snapshot.is_loaded(),
             revision: snapshot.revision().get(),
