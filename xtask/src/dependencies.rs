@@ -2,10 +2,12 @@
 //! channel needs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::repository::{output, read};
+use crate::repository::{output, read, rust_files};
 
 /// Most crates that `cargo build -p oxds-channel` compiles. YAML, file watching, descriptors of the API and the server's half of the
 /// protocol are features that are off for a channel.
@@ -59,6 +61,16 @@ pub(crate) fn check() -> Vec<String> {
     findings.extend(forbidden_edges(&metadata));
     findings.extend(reasons(&metadata, &read("docs/dependencies.md")));
     findings.extend(many_crates("oxds-channel", CHANNEL));
+    let features = [
+        "tree",
+        "--locked",
+        "--workspace",
+        "--prefix=none",
+        "--format={p} {f}",
+    ];
+    let without_tests = cargo(&[&features[..], &["--edges=no-dev"]].concat());
+    findings.extend(features_of_tests(&without_tests, &cargo(&features)));
+    findings.extend(unused(&metadata));
     findings
 }
 
@@ -201,6 +213,96 @@ fn many_crates(package: &str, most: usize) -> Option<String> {
         .then(|| format!("{package} needs {count} crates, at most {most} are allowed: {crates:?}"))
 }
 
+/// `cargo test`, `build` and `doc` of the whole workspace turn the same features on, so that each takes what the other has built: what
+/// a test turns on, oxds-interop turns on, too. Both texts have a line for each package with its features.
+fn features_of_tests(without_tests: &str, with_tests: &str) -> Vec<String> {
+    let packages = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().map(|line| line.trim_end_matches(" (*)"));
+        lines.map(str::to_owned).collect()
+    };
+    let with_tests = packages(with_tests);
+    let fewer = packages(without_tests)
+        .into_iter()
+        .filter(|line| !with_tests.contains(line));
+    fewer
+        .map(|line| {
+            format!("only tests turn on more features of this package; turn them on in interop/Cargo.toml, too: {line}")
+        })
+        .collect()
+}
+
+/// Dependencies that no file of their package names. A normal dependency must be named in `src` (or in the build script), one of
+/// tests also in `tests`, `examples` or `benches`.
+fn unused(metadata: &Value) -> Vec<String> {
+    let members: BTreeSet<_> = list(&metadata["workspace_members"])
+        .iter()
+        .map(text)
+        .collect();
+    let packages = list(&metadata["packages"]).iter();
+    let mut findings = Vec::new();
+    for package in packages.filter(|package| members.contains(text(&package["id"]))) {
+        let folder = Path::new(text(&package["manifest_path"])).with_file_name("");
+        let code = |folders: &[&str]| -> String {
+            let files = folders
+                .iter()
+                .map(|name| folder.join(name))
+                .filter(|path| path.is_dir());
+            let files = files
+                .flat_map(|path| rust_files(&path))
+                .chain([folder.join("build.rs")]);
+            files
+                .filter_map(|file| fs::read_to_string(file).ok())
+                .collect()
+        };
+        let sources = code(&["src"]);
+        let all = code(&["src", "tests", "examples", "benches"]);
+        for dependency in list(&package["dependencies"]) {
+            let name = text(&dependency["name"]);
+            let files = if dependency["kind"] == "dev" {
+                &all
+            } else {
+                &sources
+            };
+            let is_named = || names_crate(files, library(metadata, name));
+            // Tests turn features of their own package on by a dependency on it.
+            if dependency["name"] != package["name"] && !is_named() {
+                findings.push(format!(
+                    "{}: no code names the dependency {name}",
+                    text(&package["name"])
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Name of a package's library, which may differ from that of the package.
+fn library<'a>(metadata: &'a Value, package: &'a str) -> &'a str {
+    let mut packages = list(&metadata["packages"]).iter();
+    let found = packages.find(|found| found["name"] == package);
+    let mut targets = found
+        .into_iter()
+        .flat_map(|package| list(&package["targets"]));
+    let is_library = |target: &&Value| {
+        let kinds = list(&target["kind"]).iter().map(text);
+        kinds
+            .into_iter()
+            .any(|kind| kind.contains("lib") || kind == "proc-macro")
+    };
+    targets
+        .find(is_library)
+        .map_or(package, |target| text(&target["name"]))
+}
+
+/// Whether code names a crate, as a whole word.
+fn names_crate(code: &str, name: &str) -> bool {
+    let name = name.replace('-', "_");
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    code.match_indices(&name).any(|(at, _)| {
+        !is_word(code[..at].chars().next_back()) && !is_word(code[at + name.len()..].chars().next())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -275,6 +377,28 @@ mod tests {
             forbidden_edges(&metadata("oxds", "MIT", crates_io)),
             ["oxds-core must not depend on oxds"]
         );
+    }
+
+    #[test]
+    fn features_that_only_tests_turn_on_are_found() {
+        let (alone, tested) = (
+            "a v1.0.0 std\nb v1.0.0 x",
+            "a v1.0.0 std\nb v1.0.0 x,y (*)\nc v1.0.0 z",
+        );
+        let found = features_of_tests(alone, tested);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].ends_with(": b v1.0.0 x"), "{found:?}");
+    }
+
+    #[test]
+    fn crates_are_found_as_whole_words() {
+        let code = "use tokio_stream::StreamExt; fn f() { http::Uri::default(); }";
+        for used in ["tokio-stream", "http"] {
+            assert!(names_crate(code, used), "{used}");
+        }
+        for unused in ["tokio", "http-body", "stream"] {
+            assert!(!names_crate(code, unused), "{unused}");
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod links;
 mod observability;
 mod repository;
 mod shape;
+mod signatures;
 mod words;
 
 use std::process::ExitCode;
@@ -47,7 +48,7 @@ struct Arguments {
 }
 
 /// All rules, in the order in which `check` runs them.
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     rule("layers", |a| layers::check(&a.packages)),
     rule("shape", |a| shape::check(&a.packages)),
     rule("words", |_| words::check()),
@@ -55,6 +56,11 @@ const RULES: [Rule; 8] = [
     rule("conformance", |a| conformance::check(a.write)),
     rule("dependencies", |_| dependencies::check()),
     rule("observability", |_| observability::check()),
+    Rule {
+        // It compiles the crates; `.ci/run api` runs it.
+        is_checked: false,
+        ..rule("signatures", |_| signatures::check())
+    },
     Rule {
         // `check` leaves it out until all comments are wrapped.
         is_checked: false,

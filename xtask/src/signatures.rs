@@ -1,0 +1,284 @@
+//! Foreign types in the public signatures of the crates for users.
+//!
+//! A release of a foreign crate that is not compatible breaks the users of each signature that names its types, so each such crate
+//! is a decision with a reason. Types of internal crates are re-exported, because users do not depend on those crates.
+//!
+//! rustdoc's JSON shows the signatures. It is a format of nightly Rust, which stable rustdoc writes where `RUSTC_BOOTSTRAP` is set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::repository::root;
+
+/// Crates for users, with the foreign crates whose types are in their signatures.
+const ALLOWED: [(&str, &[&str]); 5] = [
+    ("oxds-types", &[]),
+    ("oxds-client", &[]),
+    ("oxds-server", &[]),
+    ("oxds-channel", &[]),
+    ("oxds-grpc-server", &[]),
+];
+
+/// Crates whose types users need to call a function or to read its result, so that a crate with them in signatures re-exports them.
+const REEXPORTED: [&str; 2] = ["opentelemetry", "prometheus_client"];
+
+/// Crates of this repository that users do not depend on.
+const INTERNAL: [&str; 5] = [
+    "oxds_apicheck",
+    "oxds_core",
+    "oxds_etcd",
+    "oxds_net",
+    "oxds_settings",
+];
+
+/// Returns signatures with types of crates that are not allowed, or that are not re-exported.
+pub(crate) fn check() -> Vec<String> {
+    let names: Vec<_> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    let folder = write_json(&names);
+    let mut findings = Vec::new();
+    for (name, allowed) in ALLOWED {
+        let file = folder.join(name.replace('-', "_") + ".json");
+        let text =
+            fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let json: Value = serde_json::from_str(&text).expect("JSON");
+        findings.extend(Signatures::of(&json).findings(name, allowed));
+    }
+    findings
+}
+
+/// Writes the JSON of these packages with all their features, and returns its folder.
+fn write_json(packages: &[&str]) -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = target.join("signatures");
+    // Only rustdoc is told: for rustc, cargo would compile dependencies again that ask for this variable.
+    fs::create_dir_all(&target).expect("a folder");
+    let rustdoc = target.join("rustdoc");
+    let script = "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc -Z unstable-options --output-format json \"$@\"\n";
+    fs::write(&rustdoc, script).expect("written");
+    let status = Command::new("chmod").arg("+x").arg(&rustdoc).status();
+    assert!(status.is_ok_and(|status| status.success()), "chmod");
+    let mut command = Command::new(env!("CARGO"));
+    command.args([
+        "doc",
+        "--locked",
+        "--quiet",
+        "--no-deps",
+        "--lib",
+        "--all-features",
+    ]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    command
+        .env("RUSTDOC", &rustdoc)
+        .env("CARGO_TARGET_DIR", &target);
+    let status = command.current_dir(root()).status();
+    assert!(status.is_ok_and(|status| status.success()), "cargo doc");
+    target.join("doc")
+}
+
+/// A type or trait in a signature.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Foreign {
+    /// Crate that defines it.
+    package: String,
+    /// Path in that crate.
+    path: String,
+    id: u64,
+}
+
+/// Foreign types of one crate.
+#[derive(Debug, Default)]
+struct Signatures {
+    /// Types in signatures, each with the place of one.
+    used: BTreeMap<Foreign, String>,
+    /// Ids of items that are re-exported, modules among them.
+    reexported: BTreeSet<u64>,
+    /// Paths of re-exported modules and crates: all in them is re-exported.
+    modules: BTreeSet<String>,
+}
+
+impl Signatures {
+    fn of(json: &Value) -> Self {
+        let mut found = Self::default();
+        for item in json["index"]
+            .as_object()
+            .into_iter()
+            .flat_map(serde_json::Map::values)
+        {
+            let inner = &item["inner"];
+            let implementation = &inner["impl"];
+            let is_automatic = implementation["is_synthetic"] == true
+                || implementation["blanket_impl"].is_object();
+            if item["crate_id"] != 0 || is_automatic {
+                continue;
+            }
+            if let Some(reexport) = inner.get("use") {
+                found.reexport(json, reexport);
+                continue;
+            }
+            let place = format!(
+                "{}:{}",
+                item["span"]["filename"].as_str().unwrap_or_default(),
+                item["span"]["begin"][0]
+            );
+            found.walk(json, inner, &place);
+        }
+        found
+    }
+
+    fn reexport(&mut self, json: &Value, reexport: &Value) {
+        let source = reexport["source"].as_str().unwrap_or_default();
+        let Some(id) = reexport["id"].as_u64() else {
+            // A whole crate.
+            self.modules.insert(source.to_owned());
+            return;
+        };
+        self.reexported.insert(id);
+        let summary = &json["paths"][id.to_string()];
+        if summary["kind"] == "module" || summary.is_null() {
+            self.modules.insert(source.to_owned());
+        }
+    }
+
+    /// Collects what a part of an item refers to: every path has the id of its item.
+    fn walk(&mut self, json: &Value, part: &Value, place: &str) {
+        match part {
+            Value::Object(fields) => {
+                if let (Some(id), Some(_)) = (part["id"].as_u64(), part["path"].as_str())
+                    && let Some(foreign) = foreign(json, id)
+                {
+                    self.used.entry(foreign).or_insert_with(|| place.to_owned());
+                }
+                fields
+                    .values()
+                    .for_each(|field| self.walk(json, field, place));
+            }
+            Value::Array(parts) => parts.iter().for_each(|part| self.walk(json, part, place)),
+            _ => {}
+        }
+    }
+
+    fn findings(&self, name: &str, allowed: &[&str]) -> Vec<String> {
+        let mut findings = Vec::new();
+        for (foreign, place) in &self.used {
+            let package = foreign.package.as_str();
+            let is_internal = INTERNAL.contains(&package);
+            if !is_internal && !allowed.contains(&package) {
+                findings.push(format!(
+                    "{place}: {name} has {} in its API: allow {package}, with a reason",
+                    foreign.path
+                ));
+            } else if (is_internal || REEXPORTED.contains(&package)) && !self.has(foreign) {
+                findings.push(format!(
+                    "{place}: {name} has {} in its API, and does not re-export it",
+                    foreign.path
+                ));
+            }
+        }
+        for package in allowed {
+            if !self.used.keys().any(|foreign| foreign.package == *package) {
+                findings.push(format!("{name} has nothing of {package} in its API"));
+            }
+        }
+        findings
+    }
+
+    /// Whether an item, or a module with it, is re-exported.
+    fn has(&self, foreign: &Foreign) -> bool {
+        let is_below = |module: &String| {
+            let rest = foreign.path.strip_prefix(module.as_str());
+            rest.is_some_and(|rest| rest.starts_with("::"))
+        };
+        self.reexported.contains(&foreign.id) || self.modules.iter().any(is_below)
+    }
+}
+
+/// The item with this id, if it is of another crate and not of the standard library.
+fn foreign(json: &Value, id: u64) -> Option<Foreign> {
+    let summary = &json["paths"][id.to_string()];
+    let number = summary["crate_id"].as_u64().filter(|number| *number > 0)?;
+    let package = json["external_crates"][number.to_string()]["name"].as_str()?;
+    if ["std", "core", "alloc"].contains(&package) {
+        return None;
+    }
+    let parts = summary["path"].as_array()?.iter().filter_map(Value::as_str);
+    let path = parts.collect::<Vec<_>>().join("::");
+    Some(Foreign {
+        package: package.to_owned(),
+        path,
+        id,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A crate whose function takes a list of a foreign type.
+    fn with_foreign(package: &str, kind: &str, reexport: Value) -> Value {
+        let argument = json!({ "resolved_path": { "path": "Vec", "id": 1, "args": { "angle_bracketed": { "args": [
+            { "type": { "resolved_path": { "path": "T", "id": 2, "args": null } } }
+        ] } } } });
+        let span = json!({ "filename": "src/lib.rs", "begin": [7, 1] });
+        json!({
+            "index": {
+                "0": { "crate_id": 0, "span": span, "inner": { "function": { "sig": { "inputs": [["a", argument]] } } } },
+                "9": { "crate_id": 0, "span": span, "inner": reexport },
+            },
+            "paths": {
+                "1": { "crate_id": 1, "path": ["alloc", "vec", "Vec"], "kind": "struct" },
+                "2": { "crate_id": 2, "path": [package, "m", "T"], "kind": "struct" },
+                "3": { "crate_id": 2, "path": [package, "m"], "kind": kind },
+            },
+            "external_crates": { "1": { "name": "alloc" }, "2": { "name": package } },
+        })
+    }
+
+    #[test]
+    fn foreign_types_need_a_reason() {
+        let found = Signatures::of(&with_foreign("http", "module", json!({})));
+        assert_eq!(
+            found.findings("a", &[]),
+            ["src/lib.rs:7: a has http::m::T in its API: allow http, with a reason"]
+        );
+        assert_eq!(found.findings("a", &["http"]), Vec::<String>::new());
+        assert_eq!(
+            found.findings("a", &["http", "h2"]),
+            ["a has nothing of h2 in its API"]
+        );
+    }
+
+    #[test]
+    fn internal_types_are_reexported() {
+        let hidden = Signatures::of(&with_foreign("oxds_core", "module", json!({})));
+        assert_eq!(
+            hidden.findings("a", &[]),
+            ["src/lib.rs:7: a has oxds_core::m::T in its API, and does not re-export it"]
+        );
+        for reexport in [
+            json!({ "use": { "source": "oxds_core::m::T", "id": 2 } }),
+            json!({ "use": { "source": "oxds_core::m", "id": 3 } }),
+            json!({ "use": { "source": "oxds_core", "id": null } }),
+        ] {
+            let shown = Signatures::of(&with_foreign("oxds_core", "module", reexport));
+            assert_eq!(shown.findings("a", &[]), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn automatic_implementations_are_not_signatures() {
+        let reference = json!({ "path": "T", "id": 2 });
+        let automatic = json!({ "impl": { "is_synthetic": true, "trait": reference } });
+        let mut json = with_foreign("http", "module", automatic);
+        json["index"]["0"]["inner"] = json!({});
+        assert_eq!(Signatures::of(&json).used, BTreeMap::new());
+    }
+}
