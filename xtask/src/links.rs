@@ -1,4 +1,5 @@
-//! Links of the pages of the repository: each leads to a file, and its anchor to a heading there.
+//! Links of the pages of the repository: each leads to a file, and its anchor to a heading there. Rustdoc names pages by their addresses,
+//! because a reader on docs.rs does not have the repository.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +7,13 @@ use std::path::Path;
 
 use crate::repository::{Tracked, root, tracked};
 
-/// Returns the relative links of all pages that lead nowhere.
+/// What the addresses of files of this repository begin with.
+const ADDRESSES: [&str; 2] = [
+    "https://github.com/oxds/oxds/blob/main/",
+    "https://github.com/oxds/oxds/tree/main/",
+];
+
+/// Returns the links of pages and of rustdoc that lead nowhere.
 pub(crate) fn check() -> Vec<String> {
     let pages = tracked(&["*.md"]);
     let is_broken = |page: &Tracked, link: &str| !leads_somewhere(&root().join(&page.path), link);
@@ -17,7 +24,20 @@ pub(crate) fn check() -> Vec<String> {
             .filter(|link| is_broken(page, link));
         findings.extend(broken.map(|link| format!("{}: {link} leads nowhere", page.path)));
     }
+    for file in tracked(&["*.rs", "*.md", "*.toml", ":!xtask"]) {
+        let missing = addresses(&file.text).filter(|path| !root().join(path).exists());
+        findings.extend(missing.map(|path| format!("{}: {path} leads nowhere", file.path)));
+    }
     findings
+}
+
+/// The paths of files of this repository whose addresses a text has.
+fn addresses(text: &str) -> impl Iterator<Item = &str> {
+    let rests = ADDRESSES
+        .iter()
+        .flat_map(|address| text.split(address).skip(1));
+    let is_end = |c: char| c.is_whitespace() || "#)>\"`…".contains(c);
+    rests.filter_map(move |rest| rest.split(is_end).next())
 }
 
 /// Whether the file of a link exists, and has the heading of its anchor.
@@ -67,6 +87,13 @@ mod tests {
         assert_eq!(links(page), ["b.md#c", "#h-i"]);
         let found = anchors("# A `b`, c\n## d_e-F\n");
         assert_eq!(found, BTreeSet::from(["a-b-c".into(), "d_e-f".into()]));
+    }
+
+    #[test]
+    fn addresses_of_files_are_found() {
+        let text = "//! [a]: https://github.com/oxds/oxds/blob/main/docs/a.md#b\n(https://github.com/oxds/oxds/tree/main/c)\n\
+                    https://github.com/oxds/oxds";
+        assert_eq!(addresses(text).collect::<Vec<_>>(), ["docs/a.md", "c"]);
     }
 
     #[test]

@@ -47,6 +47,7 @@
 //! | [`rule`], [`rules`] | the description of a rule; all rules, each with its function |
 //!
 //! The crate has no async runtime, opens no sockets and reads no clock: dates are arguments.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod audit;
 pub mod baseline;

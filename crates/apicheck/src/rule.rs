@@ -8,7 +8,9 @@
 pub struct Rule {
     /// Name in findings, configuration and `explain`: `FIELD_RENUMBERED`.
     pub id: &'static str,
-    /// Numbers of the behaviours in `docs/conformance-versioning.md` that the rule implements: `["V-27"]`.
+    /// Numbers of the behaviours in [`docs/conformance-versioning.md`] that the rule implements: `["V-27"]`.
+    ///
+    /// [`docs/conformance-versioning.md`]: https://github.com/oxds/oxds/blob/main/docs/conformance-versioning.md
     pub behaviours: &'static [&'static str],
     /// Requirement in one sentence, without a full stop.
     pub purpose: &'static str,
@@ -101,7 +103,7 @@ impl Rule {
         self.id == name || self.buf.contains(&name)
     }
 
-    /// Returns the address of the explanation: a heading of `docs/api-rules.md`.
+    /// Returns the address of the explanation: a heading of the page of rules.
     #[must_use]
     pub fn help_uri(&self) -> String {
         const PAGE: &str = "https://github.com/oxds/oxds/blob/main/docs/api-rules.md";

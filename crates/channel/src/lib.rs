@@ -80,7 +80,7 @@
 //! | HTTP filters: fault injection (gRFC A33), filters of the program ([`HttpFilter`], A39) | yes |
 //! | hedging | no |
 //!
-//! `docs/channel.md` describes each feature with the YAML that turns it on.
+//! [`docs/channel.md`] describes each feature with the YAML that turns it on.
 //!
 //! A cluster of another type (`STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, another custom `cluster_type`) or with
 //! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
@@ -109,6 +109,9 @@
 //! - `testing` (off): the module `testing`, an echo backend and configurations without a control plane.
 //!
 //! Tracing targets: `oxds::channel`, `oxds::subchannel`.
+//!
+//! [`docs/channel.md`]: https://github.com/oxds/oxds/blob/main/docs/channel.md
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod body;
 mod builder;

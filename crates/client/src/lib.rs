@@ -157,6 +157,7 @@
 //! | [`metrics`], [`channelz`], [`admin`], `telemetry` | observability |
 //! | [`certificates`] | certificate providers, and TLS between services |
 //! | `link`, [`transport`], [`credentials`] | connections to control planes |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod admin;
 pub mod bootstrap;

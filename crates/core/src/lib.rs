@@ -102,7 +102,7 @@
 //! `explain` (off by default): `explain`.
 //!
 //! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // The front page links all modules, also those whose feature is off.
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 

@@ -28,6 +28,7 @@
 //! | [`status_pace`] | when a replica writes it |
 //! | [`space`] | how full the database of etcd is |
 //! | [`follower`] | a replica's half: the published state, whatever the store does |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod digest;
 pub mod entry;

@@ -128,7 +128,9 @@ impl Builder {
     }
 
     /// Records metrics of the server. The default is the recorder of its [clients](ClientPool::with_recorder); without one,
-    /// nothing is measured. `docs/metrics.md` describes the metrics.
+    /// nothing is measured. [`docs/metrics.md`] describes the metrics.
+    ///
+    /// [`docs/metrics.md`]: https://github.com/oxds/oxds/blob/main/docs/metrics.md
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
         self.recorder = Some(recorder);
         self

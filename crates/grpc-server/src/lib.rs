@@ -58,7 +58,7 @@
 //! | TLS and mTLS by filter chain, with the certificate providers of the bootstrap ([`XdsServerCredentials`], gRFC A29) | feature `tls` |
 //! | RBAC with audit logging (gRFC A41, A59), by chain, virtual host and route | yes |
 //!
-//! `docs/grpc-server.md` describes them with examples.
+//! [`docs/grpc-server.md`] describes them with examples.
 //!
 //! # Cancel safety
 //!
@@ -70,6 +70,9 @@
 //! - `tls` (off): TLS of connections, and to control planes. Without it, a filter chain with a TLS configuration accepts no connection.
 //!
 //! Tracing target: `oxds::grpc_server`.
+//!
+//! [`docs/grpc-server.md`]: https://github.com/oxds/oxds/blob/main/docs/grpc-server.md
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod audit;
 mod body;

@@ -10,6 +10,7 @@
 //! [`rpc`] has the parts of gRPC over HTTP/2 that clients, channels and servers share.
 //!
 //! Feature `tls` (off by default) adds TLS 1.2 and 1.3 with certificates in files, which are read again for new connections.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod credentials;
 mod http;

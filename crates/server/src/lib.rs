@@ -54,8 +54,8 @@
 //! | read the load reports of clients | [`LoadReports`] |
 //! | serve your own resource types | [`Resource::own`], [`Builder::resource_type`] |
 //!
-//! `docs/server-library.md` is the guide; it also maps the parts of go-control-plane to this crate. `examples/` has
-//! complete programs.
+//! [`docs/server-library.md`] is the guide; it also maps the parts of go-control-plane to this crate. Its
+//! [examples](https://github.com/oxds/oxds/tree/main/crates/server/examples) are complete programs.
 //!
 //! **Cancellation.** [`Server::run`] is the only long-running future. Dropping it closes all connections at once. The
 //! futures of hooks and stores are dropped at an `.await` when a client disconnects, or when the server shuts down.
@@ -66,6 +66,9 @@
 //!
 //! **Features**, all off by default: `tls` adds rustls, for certificates on the gRPC port; `etcd` adds a store that
 //! several replicas share, `store::etcd`.
+//!
+//! [`docs/server-library.md`]: https://github.com/oxds/oxds/blob/main/docs/server-library.md
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod admin;
 mod cache;

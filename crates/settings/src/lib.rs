@@ -21,6 +21,7 @@
 //! assert_eq!(error.position.unwrap().to_string(), "2:1");
 //! assert_eq!(error.to_string(), "unknown field `namez`, expected one of names");
 //! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod deserialize;
 mod error;

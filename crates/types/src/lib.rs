@@ -70,7 +70,7 @@
 //! let shop = &loaded.unwrap()[0];
 //! assert_eq!((&shop.resource_type, &*shop.name), (&ResourceType::CLUSTER, "shop"));
 //! ```
-
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // The front page links all modules, also those whose feature is off.
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]
 

@@ -2,7 +2,7 @@
 //!
 //! Trees with the same meaning have the same hashes. Order, comments, imports, paths, spelling of
 //! names and language options do not count. One edit that changes the meaning changes the hash.
-//! `docs/api-hash.md` specifies the exact encoding, so that other programs can compute it.
+//! [`docs/api-hash.md`] specifies the exact encoding, so that other programs can compute it.
 //!
 //! ```text
 //!   elements ─► encode ─► canonical bytes ─┬─► local    of a file
@@ -10,6 +10,8 @@
 //!                                          ├─► package  of all its files together, independent of the split
 //!                                          └─► root     of a message and every type in its fields
 //! ```
+//!
+//! [`docs/api-hash.md`]: https://github.com/oxds/oxds/blob/main/docs/api-hash.md
 
 mod digest;
 mod encode;

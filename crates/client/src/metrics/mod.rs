@@ -7,7 +7,7 @@
 //!                              labels         └─► the application's own
 //! ```
 //! Metrics are recorded only for pools with a recorder. `grpc.target` is the target under which the pool created the client, or of
-//! the channel. `docs/metrics.md` describes every metric with its labels; [`INSTRUMENTS`] lists them.
+//! the channel. [`docs/metrics.md`] describes every metric with its labels; [`INSTRUMENTS`] lists them.
 //!
 //! | instruments | recorded by |
 //! |---|---|
@@ -20,6 +20,8 @@
 //!
 //! Labels that a gRFC calls optional are recorded only if the recorder [wants](Recorder::wants_label) them: see
 //! `with_optional_labels` of the recorders.
+//!
+//! [`docs/metrics.md`]: https://github.com/oxds/oxds/blob/main/docs/metrics.md
 
 mod balancing;
 mod call;
