@@ -51,15 +51,6 @@ pub enum BuildError {
     NoRuntime,
 }
 
-// Here and not beside the type, so that the two modules do not import each other.
-impl XdsChannel {
-    /// Returns a builder of a channel to `target`, as `xds:///service` or `xds://authority/service`.
-    /// The target is checked by [`Builder::build`].
-    pub fn builder(target: impl Into<String>) -> Builder {
-        Builder::new(target.into())
-    }
-}
-
 impl Builder {
     pub(crate) fn new(target: String) -> Self {
         Self {

@@ -14,10 +14,11 @@ use oxds_client::load::LoadReporter;
 use tokio::task::JoinHandle;
 use tower_service::Service;
 
-use crate::body::{RequestBody, ResponseBody};
-use crate::call;
+use crate::builder::Builder;
+use crate::call::{self, ResponseBody};
 use crate::routing::ChannelShared;
 use crate::snapshot::ChannelStatus;
+use crate::stream::RequestBody;
 
 /// A channel to the service behind an `xds:///` target.
 ///
@@ -54,6 +55,12 @@ impl Drop for ChannelHandle {
 }
 
 impl XdsChannel {
+    /// Returns a builder of a channel to `target`, as `xds:///service` or `xds://authority/service`.
+    /// The target is checked by [`Builder::build`].
+    pub fn builder(target: impl Into<String>) -> Builder {
+        Builder::new(target.into())
+    }
+
     pub(crate) fn new(
         shared: Arc<ChannelShared>,
         driver: JoinHandle<()>,

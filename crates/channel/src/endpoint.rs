@@ -3,94 +3,19 @@
 //! The children of a policy, which are addresses of which one is connected at a time, have a [`ChildCell`] each: the driver
 //! writes it, picks and the status read it. So an endpoint that gets one more connection changes no picker.
 
-use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use http::HeaderMap;
-use http::uri::Authority;
 use oxds_client::load::LocalityLoad;
 use oxds_core::lb::{CallResults, EjectionReason};
 use smallvec::SmallVec;
-use tonic::Status;
 
-use crate::guard::{AttemptGuard, AttemptObserver};
-use crate::subchannel::{Connection, Connections, RequestSender, Subchannel};
-
-/// The endpoint that served an RPC, with its cluster, locality and priority.
-///
-/// It is in the extensions of the response, as `Arc<Picked>`, if the channel was
-/// [built](crate::Builder::report_picks) to report picks.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Picked {
-    /// Name of the cluster.
-    pub cluster: Arc<str>,
-    /// The endpoint's locality, as `region/zone/sub_zone`.
-    pub locality: Arc<str>,
-    /// The locality's priority; 0 is the highest.
-    pub priority: usize,
-    /// Address and port of the endpoint; the one that is connected, if it has several.
-    pub address: SocketAddr,
-    /// Host name of the endpoint, for routes that rewrite the authority; `None` also if it cannot be an authority.
-    pub(crate) authority: Option<Arc<Authority>>,
-}
-
-impl fmt::Display for Picked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (cluster {})", self.address, self.cluster)
-    }
-}
-
-/// Extension of a failed response: the reason why the channel dropped the RPC. Present if the channel was
-/// [built](crate::Builder::report_picks) to report picks. It is also the source of the RPC's status inside the channel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("cluster {cluster}: dropped{}", self.reason())]
-#[non_exhaustive]
-pub struct Dropped {
-    /// Name of the cluster.
-    pub cluster: Arc<str>,
-    /// Category of the assignment's `drop_overloads`; `None` if the limit of concurrent requests was reached (gRFC A32).
-    pub category: Option<Arc<str>>,
-    max_requests: u32,
-}
-
-impl Dropped {
-    /// Describes a drop in a category.
-    pub(crate) fn in_category(cluster: &Arc<str>, category: &Arc<str>) -> Self {
-        Self {
-            cluster: Arc::clone(cluster),
-            category: Some(Arc::clone(category)),
-            max_requests: 0,
-        }
-    }
-
-    /// Describes a drop because this number of requests is in progress.
-    pub(crate) fn at_limit(cluster: &Arc<str>, max_requests: u32) -> Self {
-        Self {
-            cluster: Arc::clone(cluster),
-            category: None,
-            max_requests,
-        }
-    }
-
-    /// Returns the status of the RPC.
-    pub(crate) fn into_status(self) -> Status {
-        let mut status = Status::unavailable(self.to_string());
-        status.set_source(Arc::new(self));
-        status
-    }
-
-    fn reason(&self) -> String {
-        match &self.category {
-            Some(category) => format!(" as {category}"),
-            None => format!(", {} requests are in progress", self.max_requests),
-        }
-    }
-}
+use crate::attempt::{AttemptGuard, AttemptObserver, Picked};
+use crate::stream::{Connection, RequestSender};
+use crate::subchannel::{Connections, Subchannel};
 
 /// Ejection of an endpoint by outlier detection (gRFC A50).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -108,7 +33,7 @@ pub(crate) struct ChildCell {
     /// `None` while the child is not ready.
     ready: ArcSwapOption<ReadyChild>,
     /// An RPC waits for the child, which is idle, and the driver knows it.
-    is_wanted: AtomicBool,
+    is_requested: AtomicBool,
     /// Subchannels of the addresses, in their order, for the status; `None` for those that are not in use.
     subchannels: Mutex<SmallVec<[Option<Arc<Subchannel>>; 1]>>,
 }
@@ -177,7 +102,7 @@ impl ChildCell {
     pub(crate) fn new(addresses: usize) -> Self {
         Self {
             ready: ArcSwapOption::empty(),
-            is_wanted: AtomicBool::new(false),
+            is_requested: AtomicBool::new(false),
             subchannels: Mutex::new(SmallVec::from_elem(None, addresses)),
         }
     }
@@ -212,13 +137,13 @@ impl ChildCell {
     }
 
     /// Records that an RPC waits for the child. Returns whether the driver must be notified.
-    pub(crate) fn want(&self) -> bool {
-        !self.is_wanted.swap(true, Ordering::Relaxed)
+    pub(crate) fn request_connection(&self) -> bool {
+        !self.is_requested.swap(true, Ordering::Relaxed)
     }
 
     /// Records that the driver has connected the child.
-    pub(crate) fn clear_wanted(&self) {
-        self.is_wanted.store(false, Ordering::Relaxed);
+    pub(crate) fn clear_request(&self) {
+        self.is_requested.store(false, Ordering::Relaxed);
     }
 
     /// Returns the number of RPCs under way on the open connections.

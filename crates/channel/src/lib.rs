@@ -113,20 +113,18 @@
 //! [`docs/channel.md`]: https://github.com/oxds/oxds/blob/main/docs/channel.md
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod body;
+mod attempt;
 mod builder;
 mod call;
 mod channel;
 mod channelz;
-mod count;
+mod connection_request;
 mod deadline;
 mod driver;
 mod endpoint;
 mod endpoint_table;
 mod epoch;
 mod filter;
-mod foreign;
-mod guard;
 mod limits;
 mod memory;
 mod metrics;
@@ -136,11 +134,10 @@ mod routing;
 mod security;
 mod session;
 mod snapshot;
-mod status;
+mod stream;
 mod subchannel;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod wanted;
 
 /// Load-balancing policies of the program (gRFC A52): implement [`CustomPolicy`](policy::CustomPolicy), and register it with
 /// [`Extensions::with_policy`].
@@ -151,11 +148,11 @@ pub mod policy {
     };
 }
 
-pub use body::ResponseBody;
+pub use attempt::{Dropped, Picked};
 pub use builder::{BuildError, Builder};
-pub use call::{PreviousAttempts, WaitForReady};
+pub use call::{PreviousAttempts, ResponseBody, WaitForReady};
 pub use channel::{ResponseFuture, XdsChannel};
-pub use endpoint::{Dropped, Ejected, Picked};
+pub use endpoint::Ejected;
 pub use filter::{FilterFuture, FilterRequest, HttpFilter, HttpFilters};
 pub use oxds_client::bootstrap::TransportPolicy;
 pub use oxds_client::{Bootstrap, ClientPool, Options};

@@ -20,12 +20,13 @@ use oxds_net::rpc::random;
 use tokio::sync::mpsc::UnboundedSender;
 use tonic::Status;
 
-use crate::endpoint::{ChildCell, Dropped, EndpointEntry, PickChildren, PickedConnection};
+use crate::attempt::Dropped;
+use crate::connection_request::{ConnectionRequester, RequestedEndpoint};
+use crate::endpoint::{ChildCell, EndpointEntry, PickChildren, PickedConnection};
 use crate::endpoint_table::EndpointTable;
 use crate::limits::RequestLimit;
 use crate::session::{CallSession, SessionPick, SessionTable};
 use crate::subchannel::Subchannel;
-use crate::wanted::{WantedEndpoint, WantedSender};
 
 /// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago; the
 /// next picker will not have it.
@@ -94,7 +95,7 @@ pub(crate) struct ActivePicker {
     pub(crate) children: PickChildren,
     /// Status of RPCs that the policy fails.
     pub(crate) failure: Option<Status>,
-    pub(crate) wanted: WantedSender,
+    pub(crate) requester: ConnectionRequester,
 }
 
 /// Result of [`ClusterHandle::pick`]. As in gRPC's LB API: complete, queue, fail or drop.
@@ -298,8 +299,8 @@ impl ActivePicker {
                 Pick::Connect(child) => {
                     if let Some(child) = self.children.get(child) {
                         // Once until it is connecting.
-                        if child.cell.want() {
-                            self.wanted.send(WantedEndpoint::Member(child.member));
+                        if child.cell.request_connection() {
+                            self.requester.send(RequestedEndpoint::Member(child.member));
                         }
                     }
                     return PickResult::Queue;

@@ -20,12 +20,12 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tonic::{Code, Status};
 
-use crate::endpoint::{Picked, PickedConnection};
+use crate::attempt::{Picked, status};
+use crate::endpoint::PickedConnection;
 use crate::memory::RetryMemory;
 use crate::metrics::ChannelMetrics;
 use crate::picker::{ClusterHandle, PickResult};
 use crate::session::{CallSession, SessionCookie};
-use crate::status;
 
 /// State that a channel's handles, its RPCs and its driver share.
 #[derive(Debug)]

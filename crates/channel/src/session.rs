@@ -22,10 +22,10 @@ use oxds_core::lb::{
 };
 use oxds_core::time::Instant;
 
+use crate::connection_request::{ConnectionRequester, RequestedEndpoint};
 use crate::endpoint::{ChildCell, PickAddress, PickedConnection};
 use crate::epoch::Epoch;
 use crate::subchannel::Subchannel;
-use crate::wanted::{WantedEndpoint, WantedSender};
 
 /// Session of one RPC.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct SessionCookie {
 #[derive(Debug)]
 pub(crate) struct SessionTable {
     pub(crate) hosts: HashMap<SocketAddr, SessionHost>,
-    pub(crate) wanted: WantedSender,
+    pub(crate) requester: ConnectionRequester,
     pub(crate) epoch: Epoch,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct SessionHost {
     is_allowed: bool,
     is_ejected: AtomicBool,
     /// An RPC has asked the driver for a connection.
-    is_wanted: AtomicBool,
+    is_requested: AtomicBool,
     connection: ArcSwapOption<SessionConnection>,
 }
 
@@ -157,8 +157,8 @@ impl SessionTable {
     /// Asks the driver for a connection, once until it is handled.
     fn want(&self, address: SocketAddr) {
         let host = self.hosts.get(&address);
-        if host.is_some_and(|host| !host.is_wanted.swap(true, Ordering::Relaxed)) {
-            self.wanted.send(WantedEndpoint::Session(address));
+        if host.is_some_and(|host| !host.is_requested.swap(true, Ordering::Relaxed)) {
+            self.requester.send(RequestedEndpoint::Session(address));
         }
     }
 }
@@ -171,7 +171,7 @@ impl SessionHost {
             all,
             is_allowed,
             is_ejected: AtomicBool::new(false),
-            is_wanted: AtomicBool::new(false),
+            is_requested: AtomicBool::new(false),
             connection: ArcSwapOption::empty(),
         }
     }
@@ -195,10 +195,10 @@ impl SessionHost {
         self.is_ejected.store(is_ejected, Ordering::Relaxed);
     }
 
-    /// Sets the connection, and forgets that one is wanted.
+    /// Sets the connection, and clears the request for one.
     pub(crate) fn set_connection(&self, connection: Option<&Arc<SessionConnection>>) {
         self.connection.store(connection.cloned());
-        self.is_wanted.store(false, Ordering::Relaxed);
+        self.is_requested.store(false, Ordering::Relaxed);
     }
 
     fn is_usable(&self) -> bool {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use oxds_core::lb::Connectivity;
 
-use crate::endpoint::{Ejected, EndpointEntry, Picked};
+use crate::attempt::Picked;
+use crate::endpoint::{Ejected, EndpointEntry};
 use crate::picker::ClusterHandle;
 use crate::routing::{ChannelShared, Routing};
 use crate::subchannel::{Subchannel, SubchannelState};

@@ -34,14 +34,6 @@ pub struct Builder {
     name: Option<String>,
 }
 
-// Here and not beside the type, so that the two modules do not import each other.
-impl XdsServer {
-    /// Returns a builder of a server.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-}
-
 impl Builder {
     /// Adds a service, as `tonic::transport::Server` takes it.
     pub fn add_service<S>(mut self, service: S) -> Self

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use oxds_client::ServerConfigWatch;
 
+use crate::builder::Builder;
 use crate::error::ServeError;
 use crate::listening::Listening;
 use crate::shared::Shared;
@@ -29,6 +30,11 @@ pub struct BoundServer {
 }
 
 impl XdsServer {
+    /// Returns a builder of a server.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
     pub(crate) fn new(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),

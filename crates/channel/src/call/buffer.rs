@@ -18,8 +18,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tonic::Status;
 
-use crate::body::RequestBody;
 use crate::memory::{Reservation, RetryMemory};
+use crate::stream::RequestBody;
 
 /// A streaming request body, and the frames that attempts have read of it. Clones share it.
 #[derive(Clone, Debug)]

@@ -11,10 +11,10 @@ use oxds_core::resource::{CustomFilter, FilterConfig};
 use oxds_net::rpc::random;
 use tonic::{Code, Status};
 
-use crate::body::RequestBody;
+use crate::attempt::status;
 use crate::filter::{AddedFilter, FilterRequest};
 use crate::session::{CallSession, SessionCookie};
-use crate::status;
+use crate::stream::RequestBody;
 
 /// Number of faults that are active in the process (gRFC A33).
 static ACTIVE_FAULTS: AtomicU32 = AtomicU32::new(0);

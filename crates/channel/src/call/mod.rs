@@ -13,6 +13,8 @@
 
 mod buffer;
 mod filters;
+mod replay;
+mod response;
 mod retry;
 
 use std::error::Error as _;
@@ -30,16 +32,14 @@ use tokio::sync::futures::Notified;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::{Code, Status};
 
+use self::replay::{Replay, SavedHead};
+pub use self::response::ResponseBody;
 use self::retry::RetryState;
-use crate::body::{Incoming, Replay, RequestBody, ResponseBody, SavedHead};
-use crate::count::CallRecorder;
+use crate::attempt::{CallRecorder, Dropped, Picked, Retried, non_grpc, status};
 use crate::deadline::Deadline;
-use crate::endpoint::{Dropped, Picked, PickedConnection};
-use crate::foreign;
-use crate::metrics::Retried;
+use crate::endpoint::PickedConnection;
 use crate::routing::{CallState, ChannelShared, RoutingDecision};
-use crate::status;
-use crate::subchannel::{SendError, StreamError};
+use crate::stream::{Incoming, RequestBody, SendError, StreamError};
 
 /// Number of transparent retries per RPC after an endpoint got the request and did not process it. An
 /// endpoint that shuts down causes one; the limit stops a loop with endpoints that refuse every stream.
@@ -203,7 +203,7 @@ impl<'a> Rpc<'a> {
         // gRFC A6: any head but that of a response with only trailers ends the retries.
         let is_final = |response: &Response<Incoming>| {
             let ends_retries = !retry.has_policy() || !response.body().is_end_stream();
-            ends_retries && foreign::is_grpc(response)
+            ends_retries && non_grpc::is_grpc(response)
         };
         match result {
             Ok(response) if is_final(&response) => Ok(Attempted::Responded(response, picked)),
@@ -264,10 +264,10 @@ impl<'a> Rpc<'a> {
         replay: Option<Replay>,
         retry: &mut RetryState,
     ) -> Result<Attempted, Status> {
-        if !foreign::is_grpc(&response) {
+        if !non_grpc::is_grpc(&response) {
             self.recorder.end(None);
             let waiting = || format!("waiting for the response of {picked}");
-            let status = pin!(foreign::status_of(response));
+            let status = pin!(non_grpc::status_of(response));
             let status = self.until_deadline(status, waiting).await?;
             let replay = replay.filter(|_| retry.can_replay());
             let Some(replay) = replay else {

@@ -9,8 +9,8 @@ use oxds_net::rpc::random;
 use tonic::Status;
 
 use super::buffer::BufferedBody;
-use crate::body::RequestBody;
 use crate::memory::{Reservation, RetryMemory};
+use crate::stream::RequestBody;
 
 const PREVIOUS_ATTEMPTS: HeaderName = HeaderName::from_static("grpc-previous-rpc-attempts");
 const PUSHBACK: HeaderName = HeaderName::from_static("grpc-retry-pushback-ms");

@@ -15,12 +15,12 @@ use tonic::{Code, Status};
 use super::leaf::{Leaf, LeafContext, continued_priorities};
 use super::level::{LevelContext, LevelPlace, PriorityLevel};
 use super::members::{ChildPlace, Members, Scope};
+use crate::attempt::status;
+use crate::connection_request::{ConnectionRequester, RequestedEndpoint};
 use crate::endpoint::Ejected;
 use crate::endpoint_table::EndpointTable;
 use crate::epoch::Epoch;
 use crate::picker::{ActivePicker, ClusterHandle, Picker, PickerState, ReleasedSender};
-use crate::status;
-use crate::wanted::{WantedEndpoint, WantedSender};
 
 /// A cluster's part of a configuration, or the error of that cluster alone.
 type ClusterResult = Result<Arc<ClusterConfig>, WatchError>;
@@ -31,7 +31,7 @@ pub(super) struct ClusterDriver {
     name: Arc<str>,
     /// Gone when neither the routes nor an RPC use the cluster.
     handle: Weak<ClusterHandle>,
-    wanted: WantedSender,
+    requester: ConnectionRequester,
     released: ReleasedSender,
     context: LevelContext,
     config: Option<ClusterResult>,
@@ -61,18 +61,18 @@ pub(super) struct ClusterDriver {
 }
 
 impl ClusterDriver {
-    /// `wanted` tells the driver which idle endpoints RPCs wait for, and `released` that the handle was dropped.
+    /// `requester` asks the driver to connect the idle endpoints that RPCs wait for, and `released` that the handle was dropped.
     pub(super) fn new(
         name: Arc<str>,
         members: Members,
-        wanted: WantedSender,
+        requester: ConnectionRequester,
         released: ReleasedSender,
         epoch: Epoch,
     ) -> Self {
         Self {
             name,
             handle: Weak::new(),
-            wanted,
+            requester,
             released,
             context: LevelContext {
                 seed: random(),
@@ -164,7 +164,7 @@ impl ClusterDriver {
                 let before = old.and_then(|old| old_levels.get_mut(old)?.take());
                 self.levels.push(leaf.level(place, before, self.context));
             }
-            let context = || (self.wanted.clone(), self.context.epoch);
+            let context = || (self.requester.clone(), self.context.epoch);
             let levels = &self.levels[first..];
             leaf.configure_sessions(now, levels, has_sessions.then(context));
         }
@@ -197,14 +197,14 @@ impl ClusterDriver {
     }
 
     /// Connects the endpoint that an RPC waits for.
-    pub(super) fn connect_wanted(&mut self, now: Instant, endpoint: WantedEndpoint) {
+    pub(super) fn connect_requested(&mut self, now: Instant, endpoint: RequestedEndpoint) {
         match endpoint {
-            WantedEndpoint::Member(id) => {
+            RequestedEndpoint::Member(id) => {
                 if let Some((place, state)) = self.members.connect(now, id) {
                     self.set_state(place, state);
                 }
             }
-            WantedEndpoint::Session(address) => {
+            RequestedEndpoint::Session(address) => {
                 let index = self.active_leaf_index();
                 if let Some(leaf) = self.leaves.get_mut(index) {
                     let (name, security) = (&leaf.config.cluster.name, &leaf.security);
@@ -404,7 +404,7 @@ impl ClusterDriver {
             policy,
             children,
             failure: fails.then(|| self.failure(&self.with_note(&self.failure_text(level)))),
-            wanted: self.wanted.clone(),
+            requester: self.requester.clone(),
         })
     }
 

@@ -13,18 +13,19 @@ use oxds_core::resource::{Endpoint, Locality, LocalityId};
 use oxds_core::time::Instant;
 use smallvec::SmallVec;
 
-use super::kept::kept;
 use super::level::{LevelContext, LevelPlace, PriorityLevel, localities};
+use super::list_diff::unchanged;
 use super::members::Members;
 use super::sessions::Sessions;
-use crate::endpoint::{Addresses, Ejected, EndpointEntry, PickAddress, Picked};
+use crate::attempt::Picked;
+use crate::connection_request::ConnectionRequester;
+use crate::endpoint::{Addresses, Ejected, EndpointEntry, PickAddress};
 use crate::epoch::Epoch;
 use crate::limits::RequestLimit;
 use crate::metrics::ChannelMetrics;
 use crate::picker::DropCounts;
 use crate::security::{ChannelSecurity, ClusterSecurity};
 use crate::session::{SessionHost, SessionTable};
-use crate::wanted::WantedSender;
 
 /// Values of the channel that leaves depend on.
 #[derive(Clone, Copy)]
@@ -175,11 +176,11 @@ impl Leaf {
         &mut self,
         now: Instant,
         levels: &[PriorityLevel],
-        context: Option<(WantedSender, Epoch)>,
+        context: Option<(ConnectionRequester, Epoch)>,
     ) {
-        let table = context.map(|(wanted, epoch)| SessionTable {
+        let table = context.map(|(requester, epoch)| SessionTable {
             hosts: levels.iter().flat_map(|level| self.hosts(level)).collect(),
-            wanted,
+            requester,
             epoch,
         });
         let idle_timeout = self.config.cluster.idle_timeout;
@@ -302,7 +303,7 @@ struct KnownEndpoints<'a>(HashMap<&'a LocalityId, (&'a Locality, &'a [Addresses]
 struct KnownLocality<'a> {
     addresses: &'a [Addresses],
     /// For each endpoint after the update, its index in `addresses` if it did not change.
-    kept: Vec<Option<usize>>,
+    unchanged: Vec<Option<usize>>,
 }
 
 impl<'a> KnownEndpoints<'a> {
@@ -324,7 +325,7 @@ impl<'a> KnownEndpoints<'a> {
         let (before, after) = (&locality.endpoints, &now.endpoints);
         Some(KnownLocality {
             addresses,
-            kept: kept(before, after, PartialEq::eq, (key, key)),
+            unchanged: unchanged(before, after, PartialEq::eq, (key, key)),
         })
     }
 }
@@ -332,7 +333,7 @@ impl<'a> KnownEndpoints<'a> {
 impl KnownLocality<'_> {
     /// Returns the addresses of the endpoint with this index now, if it did not change.
     fn get(&self, index: usize) -> Option<&Addresses> {
-        self.addresses.get((*self.kept.get(index)?)?)
+        self.addresses.get((*self.unchanged.get(index)?)?)
     }
 }
 

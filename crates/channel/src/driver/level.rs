@@ -19,13 +19,13 @@ use oxds_core::time::Instant;
 use oxds_net::rpc::random;
 use smallvec::SmallVec;
 
-use super::kept::kept;
+use super::list_diff::unchanged;
 use super::members::{ChildPlace, Members, Scope};
 use super::weights::WeightObserver;
+use crate::attempt::AttemptObserver;
 use crate::endpoint::{Addresses, Ejected, PickAddress, PickChild, PickChildren};
 use crate::endpoint_table::LevelEndpoints;
 use crate::epoch::Epoch;
-use crate::guard::AttemptObserver;
 use crate::metrics::{ChannelMetrics, locality_label};
 use crate::security::ClusterSecurity;
 
@@ -79,7 +79,7 @@ struct ConnectedLevel {
 }
 
 /// Children that an update did not change.
-struct KeptChildren<'a> {
+struct UnchangedChildren<'a> {
     before: &'a ConnectedLevel,
     /// For each child after the update, its index before.
     indexes: Vec<Option<usize>>,
@@ -177,17 +177,23 @@ impl PriorityLevel {
         let mut children = Vec::with_capacity(count);
         let mut weights = Vec::new();
         let before = self.before.take();
-        let kept = before.as_ref().and_then(|before| self.kept(before));
+        let unchanged = before.as_ref().and_then(|before| self.unchanged(before));
         for (child, group) in self.policy.children().iter().enumerate() {
             let place = ChildPlace { priority, child };
-            let same = kept.as_ref().and_then(|kept| kept.get(child));
+            let same = unchanged
+                .as_ref()
+                .and_then(|unchanged| unchanged.get(child));
             if let Some((index, id, state, same)) = same {
                 if index != child {
                     members.set_place(id, place);
                 }
                 ids.push(id);
                 states.push(state);
-                weights.extend(kept.as_ref().and_then(|kept| kept.weight(index)));
+                weights.extend(
+                    unchanged
+                        .as_ref()
+                        .and_then(|unchanged| unchanged.weight(index)),
+                );
                 children.push(same);
                 continue;
             }
@@ -234,7 +240,7 @@ impl PriorityLevel {
     }
 
     /// Returns the children that `before` has, too, with the same addresses of the same endpoints.
-    fn kept<'a>(&self, before: &'a Self) -> Option<KeptChildren<'a>> {
+    fn unchanged<'a>(&self, before: &'a Self) -> Option<UnchangedChildren<'a>> {
         let is_same_endpoint = |old: usize, new: usize| {
             let (old, new) = (before.endpoints.get(old), self.endpoints.get(new));
             old.zip(new).is_some_and(|(old, new)| Arc::ptr_eq(old, new))
@@ -248,9 +254,9 @@ impl PriorityLevel {
         };
         let key = |child: &PolicyChild| child.addresses.first().map(|first| first.address);
         let (old, new) = (before.policy.children(), self.policy.children());
-        Some(KeptChildren {
+        Some(UnchangedChildren {
             before: before.connected.as_ref()?,
-            indexes: kept(old, new, is_same, (key, key)),
+            indexes: unchanged(old, new, is_same, (key, key)),
         })
     }
 
@@ -290,7 +296,7 @@ impl PriorityLevel {
         if state != Connectivity::Idle
             && let Some(child) = connected.children.get(child)
         {
-            child.cell.clear_wanted();
+            child.cell.clear_request();
         }
     }
 
@@ -399,7 +405,7 @@ impl PriorityLevel {
     }
 }
 
-impl KeptChildren<'_> {
+impl UnchangedChildren<'_> {
     /// Returns a child by its index now: its index before, its member, its state and itself.
     fn get(&self, child: usize) -> Option<(usize, usize, Connectivity, Arc<PickChild>)> {
         let index = (*self.indexes.get(child)?)?;

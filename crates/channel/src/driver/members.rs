@@ -19,7 +19,8 @@ use oxds_net::transport::DialError;
 use smallvec::SmallVec;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::endpoint::{ChildCell, PickAddress, Picked, ReadyChild};
+use crate::attempt::Picked;
+use crate::endpoint::{ChildCell, PickAddress, ReadyChild};
 use crate::metrics::ChannelMetrics;
 use crate::pool::Pool;
 use crate::security::{ClusterSecurity, Security};
@@ -93,11 +94,11 @@ pub(super) struct MemberHandle {
 }
 
 /// Time between the load reports of a member, and their receiver.
-pub(super) type WantedReports = (Duration, Arc<dyn ReportSink>);
+pub(super) type ReportRequest = (Duration, Arc<dyn ReportSink>);
 
 /// Load reports of a member, and the address that is watched.
 struct MemberReports {
-    wanted: WantedReports,
+    request: ReportRequest,
     watched: Option<(usize, ReportWatch)>,
 }
 
@@ -215,11 +216,11 @@ impl Members {
     }
 
     /// Sets the receiver of a member's load reports, with the time between them. Without one, the endpoint is not asked for them.
-    pub(super) fn watch_reports(&mut self, id: usize, reports: Option<WantedReports>) {
+    pub(super) fn watch_reports(&mut self, id: usize, reports: Option<ReportRequest>) {
         if let Some(member) = self.members.get_mut(id).and_then(Option::as_mut) {
-            let new = |wanted| {
+            let new = |request| {
                 Box::new(MemberReports {
-                    wanted,
+                    request,
                     watched: None,
                 })
             };
@@ -268,16 +269,16 @@ impl Members {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Removes all members but those with the `wanted` ids. RPCs on removed members continue.
-    pub(super) fn retain(&mut self, wanted: impl IntoIterator<Item = usize>) {
-        let mut is_wanted = vec![false; self.members.len()];
-        for id in wanted {
-            if let Some(is_wanted) = is_wanted.get_mut(id) {
-                *is_wanted = true;
+    /// Removes all members but those with these ids. RPCs on removed members continue.
+    pub(super) fn retain(&mut self, ids: impl IntoIterator<Item = usize>) {
+        let mut is_kept = vec![false; self.members.len()];
+        for id in ids {
+            if let Some(is_kept) = is_kept.get_mut(id) {
+                *is_kept = true;
             }
         }
         for (id, slot) in self.members.iter_mut().enumerate() {
-            if is_wanted[id] {
+            if is_kept[id] {
                 continue;
             }
             let Some(mut member) = slot.take() else {
@@ -487,7 +488,7 @@ impl Member {
             Some((index, watch.subchannel()))
         });
         reports.watched = subchannel.map(|(index, subchannel)| {
-            let (period, sink) = &reports.wanted;
+            let (period, sink) = &reports.request;
             (index, subchannel.watch_reports(*period, Arc::clone(sink)))
         });
     }

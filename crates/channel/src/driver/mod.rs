@@ -4,7 +4,7 @@
 //! ```text
 //!   configuration ──────┐
 //!   subchannel changed ─┼──▶ ChannelDriver ──▶ RoutingTable, Pickers (swapped in) ──▶ wake waiting RPCs
-//!   endpoint wanted ────┤         │
+//!   endpoint requested ─┤         │
 //!   cluster released ───┤         │
 //!   timers ─────────────┘         │
 //!                                 └──▶ subchannels: connect, release
@@ -16,9 +16,9 @@
 //! at the same time do not cost a thousand pickers.
 
 mod cluster;
-mod kept;
 mod leaf;
 mod level;
+mod list_diff;
 mod members;
 mod sessions;
 #[cfg(test)]
@@ -38,14 +38,14 @@ use tonic::Code;
 use self::cluster::ClusterDriver;
 use self::leaf::LeafContext;
 use self::members::Members;
+use crate::attempt::status;
+use crate::connection_request::{ConnectionRequest, ConnectionRequester};
 use crate::epoch::Epoch;
 use crate::picker::ReleasedSender;
 use crate::pool::Pool;
 use crate::routing::{ChannelShared, Routing, RoutingTable};
 use crate::security::ChannelSecurity;
-use crate::status;
 use crate::subchannel::StateChanged;
-use crate::wanted::{Wanted, WantedSender};
 
 /// Source of a channel's configurations: the xDS client, or a script in tests.
 pub(crate) trait XdsConfigSource: Send + 'static {
@@ -75,9 +75,9 @@ pub(crate) struct ChannelDriver {
     next_token: u64,
     change_sender: UnboundedSender<StateChanged>,
     changes: UnboundedReceiver<StateChanged>,
-    wanted_sender: UnboundedSender<Wanted>,
+    request_sender: UnboundedSender<ConnectionRequest>,
     /// Idle endpoints that RPCs wait for.
-    wanted: UnboundedReceiver<Wanted>,
+    requests: UnboundedReceiver<ConnectionRequest>,
     released_sender: UnboundedSender<u64>,
     /// Tokens of clusters that neither the routes nor RPCs use any more.
     released: UnboundedReceiver<u64>,
@@ -91,7 +91,7 @@ impl ChannelDriver {
         loads: Option<LoadReporter>,
     ) -> Self {
         let (change_sender, changes) = mpsc::unbounded_channel();
-        let (wanted_sender, wanted) = mpsc::unbounded_channel();
+        let (request_sender, requests) = mpsc::unbounded_channel();
         let (released_sender, released) = mpsc::unbounded_channel();
         Self {
             shared,
@@ -104,8 +104,8 @@ impl ChannelDriver {
             next_token: 0,
             change_sender,
             changes,
-            wanted_sender,
-            wanted,
+            request_sender,
+            requests,
             released_sender,
             released,
         }
@@ -118,7 +118,7 @@ impl ChannelDriver {
             tokio::select! {
                 resolution = source.next() => self.configure(resolution),
                 Some(change) = self.changes.recv() => self.handle_changes(change),
-                Some(wanted) = self.wanted.recv() => self.handle_wanted(wanted),
+                Some(request) = self.requests.recv() => self.handle_requests(request),
                 Some(token) = self.released.recv() => self.release(token),
                 () = sleep_until(timeout) => {}
             }
@@ -157,14 +157,14 @@ impl ChannelDriver {
     }
 
     /// Connects this endpoint and all others that RPCs wait for.
-    fn handle_wanted(&mut self, first: Wanted) {
+    fn handle_requests(&mut self, first: ConnectionRequest) {
         let now = self.now();
         let mut next = Some(first);
-        while let Some(wanted) = next {
-            if let Some(cluster) = self.clusters.get_mut(&wanted.token) {
-                cluster.connect_wanted(now, wanted.endpoint);
+        while let Some(request) = next {
+            if let Some(cluster) = self.clusters.get_mut(&request.token) {
+                cluster.connect_requested(now, request.endpoint);
             }
-            next = self.wanted.try_recv().ok();
+            next = self.requests.try_recv().ok();
         }
     }
 
@@ -242,9 +242,10 @@ impl ChannelDriver {
             self.change_sender.clone(),
             self.shared.metrics.clone(),
         );
-        let wanted = WantedSender::new(token, self.wanted_sender.clone());
+        let requester = ConnectionRequester::new(token, self.request_sender.clone());
         let released = ReleasedSender::new(token, self.released_sender.clone());
-        let cluster = ClusterDriver::new(Arc::clone(name), members, wanted, released, self.epoch);
+        let cluster =
+            ClusterDriver::new(Arc::clone(name), members, requester, released, self.epoch);
         self.clusters.insert(token, cluster);
         self.by_name.insert(Arc::clone(name), token);
         token

@@ -173,7 +173,7 @@ impl Sessions {
     }
 
     fn release_unused(&mut self) {
-        let wanted = self.used.values().map(|used| used.member);
-        self.members.retain(wanted);
+        let used = self.used.values().map(|used| used.member);
+        self.members.retain(used);
     }
 }

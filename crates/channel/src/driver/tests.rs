@@ -20,11 +20,11 @@ use tokio::sync::mpsc;
 use super::cluster::ClusterDriver;
 use super::leaf::LeafContext;
 use super::members::Members;
+use crate::connection_request::ConnectionRequester;
 use crate::epoch::Epoch;
 use crate::picker::ReleasedSender;
 use crate::pool::Pool;
 use crate::security::ChannelSecurity;
-use crate::wanted::WantedSender;
 
 const COUNT: u32 = 10_000;
 const NOW: Instant = Instant::EPOCH;
@@ -43,12 +43,12 @@ fn subsetting() -> PolicyConfig {
 
 fn driver(pool: &Pool) -> ClusterDriver {
     let (changes, _) = mpsc::unbounded_channel();
-    let (wanted, _) = mpsc::unbounded_channel();
+    let (requests, _) = mpsc::unbounded_channel();
     let (released, _) = mpsc::unbounded_channel();
     ClusterDriver::new(
         "c".into(),
         Members::new(pool.clone(), 0, changes, None),
-        WantedSender::new(0, wanted),
+        ConnectionRequester::new(0, requests),
         ReleasedSender::new(0, released),
         Epoch::start(),
     )

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use oxds_client::load::{self, OrcaLoadReport};
 use oxds_core::lb::policy::{EndpointWeight, WeightedRoundRobinConfig};
 
+use crate::attempt::{AttemptEnd, AttemptObserver};
 use crate::epoch::Epoch;
-use crate::guard::{AttemptEnd, AttemptObserver};
 use crate::subchannel::ReportSink;
 
 /// Reads the ORCA reports of one endpoint.

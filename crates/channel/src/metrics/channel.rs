@@ -43,7 +43,7 @@ pub(crate) struct ChannelMetrics {
 
 /// Series of one method.
 #[derive(Debug)]
-pub(super) struct MethodSeries {
+pub(crate) struct MethodSeries {
     /// Value of `grpc.method`.
     name: Box<str>,
     started: LazySeries,
@@ -71,24 +71,24 @@ struct AttemptSeries {
 
 /// Measurements of one attempt.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AttemptValues<'a> {
-    pub(super) status: Code,
+pub(crate) struct AttemptValues<'a> {
+    pub(crate) status: Code,
     /// Name of the cluster, and the locality as `region/zone/sub_zone`; empty if the attempt had none.
-    pub(super) cluster: &'a str,
-    pub(super) locality: &'a str,
-    pub(super) duration: Duration,
-    pub(super) sent: u64,
-    pub(super) received: u64,
+    pub(crate) cluster: &'a str,
+    pub(crate) locality: &'a str,
+    pub(crate) duration: Duration,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
 }
 
 /// Measurements of one RPC.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CallValues {
-    pub(super) status: Code,
-    pub(super) duration: Duration,
-    pub(super) retries: u32,
-    pub(super) transparent_retries: u32,
-    pub(super) retry_delay: Duration,
+pub(crate) struct CallValues {
+    pub(crate) status: Code,
+    pub(crate) duration: Duration,
+    pub(crate) retries: u32,
+    pub(crate) transparent_retries: u32,
+    pub(crate) retry_delay: Duration,
 }
 
 impl ChannelMetrics {
@@ -108,7 +108,7 @@ impl ChannelMetrics {
     }
 
     /// Returns the series of a request's method.
-    pub(super) fn method<B>(&self, request: &Request<B>) -> Arc<MethodSeries> {
+    pub(crate) fn method<B>(&self, request: &Request<B>) -> Arc<MethodSeries> {
         let path = request.uri().path();
         let path = path.strip_prefix('/').unwrap_or(path);
         let name = match self.is_recorded(request, path) {
@@ -130,7 +130,7 @@ impl ChannelMetrics {
     }
 
     /// Counts the start of an attempt.
-    pub(super) fn attempt_started(&self, method: &MethodSeries) {
+    pub(crate) fn attempt_started(&self, method: &MethodSeries) {
         let labels = [&*method.name, &*self.target];
         let series = method
             .started
@@ -139,7 +139,7 @@ impl ChannelMetrics {
     }
 
     /// Records the end of an attempt.
-    pub(super) fn attempt_ended(&self, method: &MethodSeries, values: AttemptValues<'_>) {
+    pub(crate) fn attempt_ended(&self, method: &MethodSeries, values: AttemptValues<'_>) {
         let cluster = if self.wants_cluster {
             values.cluster
         } else {
@@ -176,7 +176,7 @@ impl ChannelMetrics {
     }
 
     /// Records the end of an RPC.
-    pub(super) fn call_ended(&self, method: &MethodSeries, values: CallValues) {
+    pub(crate) fn call_ended(&self, method: &MethodSeries, values: CallValues) {
         let labels = [&*method.name, &*self.target, code_name(values.status)];
         let by_code = method.call_duration.get(values.status, LazySeries::default);
         let series = by_code.get(&self.recorder, &CALL_DURATION, &labels);

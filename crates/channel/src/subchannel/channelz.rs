@@ -5,7 +5,8 @@ use std::sync::Arc;
 use oxds_client::channelz::{self, Calls, ChannelSnapshot, Id};
 use oxds_net::transport::SocketAddresses;
 
-use super::{Connection, Subchannel, SubchannelState};
+use super::{Subchannel, SubchannelState};
+use crate::stream::Connection;
 
 impl channelz::SubchannelEntry for Subchannel {
     fn id(&self) -> Id {

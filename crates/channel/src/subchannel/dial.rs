@@ -7,9 +7,8 @@ use h2::client::Builder;
 use oxds_client::channelz::CallCounter;
 use oxds_net::transport::{self, DialError, Keepalive, Opened, ServerUri};
 
-use super::connection::Connection;
-use super::driver::ConnectionDriver;
 use crate::security::Security;
+use crate::stream::{Connection, ConnectionDriver};
 
 /// Bytes of one response that the endpoint may send before the application reads: 2 MiB, as in hyper, which allows 100 MB/s over a
 /// round trip of 20 ms. With 4 MiB, an echo of 4 MiB on one machine cost 1.5 % more CPU: what is read is not in the cache any more.

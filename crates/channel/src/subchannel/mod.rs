@@ -21,14 +21,9 @@
 //! Dropping the [`Subchannel`] ends its task; the socket closes when the last RPC on it ends.
 
 mod channelz;
-mod connection;
 mod dial;
-mod driver;
 mod reports;
-mod send;
-mod slots;
 mod state;
-mod stream;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -45,11 +40,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::{ChannelMetrics, SubchannelMetrics};
 use crate::security::Security;
-pub(crate) use connection::{Connection, InFlight};
-pub(crate) use send::RequestSender;
 use state::SubchannelShared;
 pub(crate) use state::{Connections, StateChanged, SubchannelState};
-pub(crate) use stream::{SendError, StreamError, StreamSlot};
 pub(crate) use watchers::ReportSink;
 
 /// Handle of one endpoint's connections. Shared between the channels of a pool.

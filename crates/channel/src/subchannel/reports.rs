@@ -1,7 +1,7 @@
 //! Load reports of an endpoint out of band (gRFC A51): one stream on its connection, for all who watch them.
 //!
 //! The task exists while there is a watcher. It opens the stream on the first open connection, with the shortest of the periods
-//! that are wanted, and opens it again when that period or the connection changes.
+//! of its watchers, and opens it again when that period or the connection changes.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -20,13 +20,10 @@ use tokio::sync::futures::Notified;
 use tokio::time::sleep_until;
 use tonic::{Code, Status};
 
-use super::connection::Connection;
 use super::state::{SubchannelShared, SubchannelState};
 use super::watchers::ReportWatchers;
-use crate::body::RequestBody;
-use crate::foreign;
-use crate::guard::outcome_of;
-use crate::status;
+use crate::attempt::{non_grpc, outcome_of, status};
+use crate::stream::{Connection, RequestBody};
 
 /// Receives reports until there is no watcher.
 pub(super) async fn run(shared: Arc<SubchannelShared>, watchers: Arc<ReportWatchers>) {
@@ -51,7 +48,7 @@ pub(super) async fn run(shared: Arc<SubchannelShared>, watchers: Arc<ReportWatch
     }
 }
 
-/// Waits until the stream must end: another period is wanted, or the connection takes no requests any more.
+/// Waits until the stream must end: the shortest period has changed, or the connection takes no requests any more.
 async fn until_different(
     first: Notified<'_>,
     watchers: &ReportWatchers,
@@ -137,7 +134,7 @@ async fn stream(
         Ok(response) => response,
         Err(error) => return Status::unavailable(format!("{error:?}")),
     };
-    if !foreign::is_grpc(&response) {
+    if !non_grpc::is_grpc(&response) {
         let code = status::code_of_http(response.status());
         return Status::new(code, "the response is not gRPC");
     }

@@ -10,10 +10,10 @@ use oxds_net::transport::{DialError, Keepalive};
 use smallvec::SmallVec;
 use tokio::sync::{Notify, mpsc};
 
-use super::connection::Connection;
 use super::watchers::ReportWatchers;
 use crate::metrics::SubchannelMetrics;
 use crate::security::Security;
+use crate::stream::Connection;
 
 /// The connections of a ready endpoint, oldest first.
 pub(crate) type Connections = SmallVec<[Arc<Connection>; 1]>;

@@ -11,11 +11,10 @@ use oxds_net::transport::DialError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::connection::Connection;
 use super::dial::dial;
-use super::driver::ConnectionDriver;
 use super::state::{Connections, SubchannelShared, SubchannelState};
 use crate::metrics::DisconnectReason;
+use crate::stream::{Connection, ConnectionDriver};
 
 /// Age from which a connection counts as of use even if it carried no call. One second, as the first step of gRPC's
 /// connection backoff.

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 use oxds_net::transport::DialError;
 
 use super::*;
-use crate::body::RequestBody;
 use crate::pool::Pool;
+use crate::stream::{Connection, RequestBody, SendError};
 use crate::testing::EchoBackend;
 
 const SOON: Duration = Duration::from_secs(10);

@@ -9,8 +9,8 @@ use http_body_util::{BodyExt, Full};
 use tonic::Status;
 use tower_service::Service;
 
+use crate::attempt::Picked;
 use crate::channel::XdsChannel;
-use crate::endpoint::Picked;
 
 /// Length of the compression flag and message length before every message, in bytes.
 const PREFIX: usize = 5;

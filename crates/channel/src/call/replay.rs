@@ -6,7 +6,7 @@
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use super::RequestBody;
+use crate::stream::RequestBody;
 
 /// Head of a request that can be sent again.
 #[derive(Debug)]

@@ -7,10 +7,11 @@ use http::{HeaderMap, Request};
 use oxds_client::channelz::{CallCounter, CallOutcome};
 use tonic::Code;
 
-use crate::body::RequestBody;
-use crate::endpoint::Picked;
-use crate::guard::{AttemptGuard, GRPC_STATUS};
-use crate::metrics::{CallMeter, ChannelMetrics, Retried};
+use super::call_meter::{CallMeter, Retried};
+use super::guard::{AttemptGuard, GRPC_STATUS};
+use super::picked::Picked;
+use crate::metrics::ChannelMetrics;
+use crate::stream::RequestBody;
 
 /// Records an RPC that is under way; the drop counts its end. An RPC that is dropped before
 /// [`end`](Self::end) counts as broken: it was cancelled, or its connection failed.

@@ -1,4 +1,4 @@
-//! Comparison of a list before and after an update: the items that it keeps.
+//! Comparison of a list before and after an update: the items that did not change.
 //!
 //! ```text
 //!  before  a b c  x w    d e
@@ -14,7 +14,7 @@ use std::hash::Hash;
 
 /// Returns, for each item of the list after an update, the index of the same item before it; `None` for an item that is new or has
 /// changed. Keys are unique in a list.
-pub(super) fn kept<A, B, K: Hash + Eq>(
+pub(super) fn unchanged<A, B, K: Hash + Eq>(
     before: &[A],
     after: &[B],
     is_same: impl Fn(&A, &B) -> bool,
@@ -45,9 +45,9 @@ pub(super) fn kept<A, B, K: Hash + Eq>(
 #[cfg(test)]
 mod tests {
     /// Compares lists of `(key, content)`.
-    fn kept(before: &[(char, u8)], after: &[(char, u8)]) -> Vec<Option<usize>> {
+    fn unchanged(before: &[(char, u8)], after: &[(char, u8)]) -> Vec<Option<usize>> {
         let key = |item: &(char, u8)| item.0;
-        super::kept(before, after, PartialEq::eq, (key, key))
+        super::unchanged(before, after, PartialEq::eq, (key, key))
     }
 
     fn of(text: &str) -> Vec<(char, u8)> {
@@ -55,11 +55,11 @@ mod tests {
     }
 
     fn indexes(before: &str, after: &str) -> Vec<Option<usize>> {
-        kept(&of(before), &of(after))
+        unchanged(&of(before), &of(after))
     }
 
     #[test]
-    fn c243_kept_items_have_their_index_before() {
+    fn c243_unchanged_items_have_their_index_before() {
         assert_eq!(indexes("abc", "abc"), [Some(0), Some(1), Some(2)]);
         assert_eq!(indexes("abc", "axc"), [Some(0), None, Some(2)]);
         assert_eq!(indexes("abc", "ac"), [Some(0), Some(2)]);
@@ -74,8 +74,8 @@ mod tests {
     }
 
     #[test]
-    fn c243_items_with_other_content_are_not_kept() {
+    fn c243_items_with_other_content_have_changed() {
         let after = [('b', 0), ('a', 1), ('c', 0)];
-        assert_eq!(kept(&of("abc"), &after), [Some(1), None, Some(2)]);
+        assert_eq!(unchanged(&of("abc"), &after), [Some(1), None, Some(2)]);
     }
 }

@@ -9,7 +9,7 @@ use h2::{Reason, RecvStream};
 use http_body::{Body, Frame};
 
 use super::pump::Pump;
-use crate::subchannel::{StreamError, StreamSlot};
+use super::slot::{StreamError, StreamSlot};
 
 type FrameResult = Option<Result<Frame<Bytes>, StreamError>>;
 

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use tonic::{Code, Status};
 
-use crate::subchannel::StreamError;
+use crate::stream::StreamError;
 
 /// Returns the status of an RPC whose transport failed. The mapping of HTTP/2 error codes is gRPC's
 /// (PROTOCOL-HTTP2.md, "Errors").

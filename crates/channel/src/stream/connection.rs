@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     /// Cloned by each RPC: a clone is what opens a stream.
     pub(super) sender: SendRequest<Bytes>,
     /// Whether it is encrypted: then the scheme of requests is `https`.
-    pub(super) is_private: bool,
+    pub(crate) is_private: bool,
     /// Whether the server has sent a GOAWAY.
     going_away: GoingAway,
     /// Whether the connection has ended.
@@ -33,9 +33,9 @@ pub(crate) struct Connection {
     /// The streams that the server's `MAX_CONCURRENT_STREAMS` allows.
     pub(super) slots: StreamSlots,
     /// Id of the socket in channelz.
-    pub(super) id: Id,
+    pub(crate) id: Id,
     /// Local and remote address, for channelz.
-    pub(super) addresses: SocketAddresses,
+    pub(crate) addresses: SocketAddresses,
     /// Number of streams that the endpoint ended.
     ended: AtomicU64,
     /// Number of streams that broke or were cancelled.
@@ -59,7 +59,7 @@ impl InFlight {
 }
 
 impl Connection {
-    pub(super) fn new(
+    pub(crate) fn new(
         sender: SendRequest<Bytes>,
         settings: Settings,
         addresses: SocketAddresses,
@@ -93,7 +93,7 @@ impl Connection {
 
     /// Returns whether a connection that has ended, or goes away, was of use: the endpoint ended a stream on it, or sent a
     /// GOAWAY while it had one.
-    pub(super) fn was_useful(&self) -> bool {
+    pub(crate) fn was_useful(&self) -> bool {
         let busy = self.going_away.is_received() && self.in_flight() > 0;
         busy || self.ended.load(Ordering::Relaxed) > 0
     }
@@ -118,7 +118,7 @@ impl Connection {
     }
 
     /// Returns the counts of all streams so far.
-    pub(super) fn streams(&self) -> Calls {
+    pub(crate) fn streams(&self) -> Calls {
         let succeeded = self.ended.load(Ordering::Relaxed);
         let failed = self.broken.load(Ordering::Relaxed);
         Calls {

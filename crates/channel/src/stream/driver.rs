@@ -16,7 +16,7 @@ use super::connection::Connection;
 use crate::metrics::DisconnectReason;
 
 /// Drives a connection; completes when it is closed.
-pub(super) struct ConnectionDriver {
+pub(crate) struct ConnectionDriver {
     /// `None` after its end.
     h2: Option<h2::client::Connection<Http2Socket, Bytes>>,
     going_away: GoingAway,
@@ -44,7 +44,7 @@ struct KeepaliveTimer {
 struct Silent;
 
 impl ConnectionDriver {
-    pub(super) fn new(
+    pub(crate) fn new(
         mut h2: h2::client::Connection<Http2Socket, Bytes>,
         going_away: GoingAway,
         activity: ReadActivity,
@@ -68,12 +68,12 @@ impl ConnectionDriver {
     }
 
     /// Sets the connection that learns about the end.
-    pub(super) fn attach(&mut self, connection: &Arc<Connection>) {
+    pub(crate) fn attach(&mut self, connection: &Arc<Connection>) {
         self.connection = Arc::downgrade(connection);
     }
 
     /// Drives the connection until it takes no more requests: it has ended, or goes away.
-    pub(super) async fn until_retired(&mut self) {
+    pub(crate) async fn until_retired(&mut self) {
         if let Some(connection) = self.connection.upgrade() {
             poll_fn(|cx| {
                 connection.set_driver(cx.waker());
@@ -95,7 +95,7 @@ impl ConnectionDriver {
     }
 
     /// Returns the reason why the connection takes no more requests.
-    pub(super) fn reason(&self) -> DisconnectReason {
+    pub(crate) fn reason(&self) -> DisconnectReason {
         // gRFC A94: the first reason counts, which is the GOAWAY.
         let code = self.going_away.code();
         code.map_or_else(

@@ -11,9 +11,9 @@ use oxds_client::metrics::MessageBytes;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::channel::AttemptValues;
-use crate::body::RequestBody;
-use crate::endpoint::Picked;
+use super::picked::Picked;
+use crate::metrics::AttemptValues;
+use crate::stream::RequestBody;
 
 /// State of an attempt.
 #[derive(Debug)]

@@ -17,10 +17,10 @@ use http::Request;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::attempt::AttemptMeter;
-use super::channel::{CallValues, ChannelMetrics, MethodSeries};
-use crate::body::RequestBody;
-use crate::endpoint::Picked;
+use super::meter::AttemptMeter;
+use super::picked::Picked;
+use crate::metrics::{CallValues, ChannelMetrics, MethodSeries};
+use crate::stream::RequestBody;
 
 /// Metrics of an RPC that is under way. The drop records its end.
 #[derive(Debug)]

@@ -14,8 +14,10 @@ use http::{HeaderValue, Request, Response, Uri};
 use http_body::Body as _;
 
 use super::connection::Connection;
-use super::stream::{SendError, StreamError, StreamSlot};
-use crate::body::{Incoming, Pump, RequestBody};
+use super::incoming::Incoming;
+use super::pump::Pump;
+use super::request::RequestBody;
+use super::slot::{SendError, StreamError, StreamSlot};
 
 /// Permission to send one request on a connection.
 pub(crate) struct RequestSender(Arc<Connection>);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use super::connection::Connection;
-use crate::body::RequestBody;
+use super::request::RequestBody;
 
 /// Reason why a request has no response.
 #[derive(Debug)]

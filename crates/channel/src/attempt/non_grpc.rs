@@ -10,9 +10,9 @@ use http_body::Body as _;
 use tokio::time::timeout;
 use tonic::Status;
 
-use crate::body::Incoming;
-use crate::guard::GRPC_STATUS;
-use crate::status;
+use super::guard::GRPC_STATUS;
+use super::status;
+use crate::stream::Incoming;
 
 /// Number of bytes of the body that the message shows: enough for the title of an error page.
 const SHOWN_BYTES: usize = 128;

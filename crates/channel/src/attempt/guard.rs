@@ -16,7 +16,7 @@ use oxds_client::channelz::CallOutcome;
 use oxds_client::load;
 use oxds_core::lb::{CallResults, RequestPermit};
 
-use crate::subchannel::InFlight;
+use crate::stream::InFlight;
 
 pub(crate) const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("grpc-status");
 

@@ -9,9 +9,8 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
-use super::incoming::Incoming;
-use crate::count::CallRecorder;
-use crate::status;
+use crate::attempt::{CallRecorder, status};
+use crate::stream::Incoming;
 
 type FrameResult = Option<Result<Frame<Bytes>, tonic::Status>>;
 
