@@ -236,11 +236,11 @@ impl CallState {
                 let text = format!("{}; no route names the cluster any more", status.message());
                 RoutingDecision::Unavailable(status::of_control_plane(status.code(), text))
             }
-            PickResult::Fail(status) => match self.wait_for_ready {
-                // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
-                true => RoutingDecision::Wait(WaitReason::Recovery(status)),
-                false => RoutingDecision::Unavailable(status),
-            },
+            // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
+            PickResult::Fail(status) if self.wait_for_ready => {
+                RoutingDecision::Wait(WaitReason::Recovery(status))
+            }
+            PickResult::Fail(status) => RoutingDecision::Unavailable(status),
             // gRPC wait-for-ready: a drop is a decision of the control plane, not a failure to connect.
             PickResult::Drop(status) => RoutingDecision::Fail(status),
         }
@@ -304,10 +304,11 @@ impl RoutingDecision {
 
     /// Returns the decision for a failure that a later configuration or connection may end.
     fn failure(status: &Status, wait_for_ready: bool) -> Self {
-        match wait_for_ready {
-            // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
-            true => Self::Wait(WaitReason::Recovery(status.clone())),
-            false => Self::Fail(status.clone()),
+        // gRPC wait-for-ready: TRANSIENT_FAILURE does not end the RPC.
+        if wait_for_ready {
+            Self::Wait(WaitReason::Recovery(status.clone()))
+        } else {
+            Self::Fail(status.clone())
         }
     }
 }

@@ -142,12 +142,13 @@ impl ChannelSecurity {
         let credentials = credentials.fallback;
         Self {
             // Equal to the security of all other channels in plaintext.
-            fallback: match credentials == Configured::insecure() {
-                true => Security::Plaintext,
-                false => Security::Fallback(Arc::new(FallbackSecurity {
+            fallback: if credentials == Configured::insecure() {
+                Security::Plaintext
+            } else {
+                Security::Fallback(Arc::new(FallbackSecurity {
                     credentials,
                     host: host.into(),
-                })),
+                }))
             },
             #[cfg(feature = "tls")]
             bootstrap: bootstrap.cloned(),

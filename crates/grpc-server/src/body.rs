@@ -79,9 +79,10 @@ impl ResponseBody {
         timer: Option<Timer>,
     ) -> Response<Self> {
         let is_complete = meter.read_head(response.headers());
-        let (meter, timer) = match is_complete {
-            true => (None, None),
-            false => (Some(meter), timer),
+        let (meter, timer) = if is_complete {
+            (None, None)
+        } else {
+            (Some(meter), timer)
         };
         response.map(|inner| Self {
             inner,

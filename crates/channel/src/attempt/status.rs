@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d4_http_statuses_map_to_grpc_codes() {
+    fn http_statuses_map_to_grpc_codes() {
         for (status, code) in [
             (200, Code::Unknown),
             (400, Code::Internal),

@@ -239,17 +239,15 @@ impl<'a> Rpc<'a> {
         };
         // gRFC A6, "Transparent Retries": an RPC that the server's application never saw may be
         // sent again without a retry policy.
-        match status::never_processed(error) {
-            true if self.transparent_retries >= MAX_TRANSPARENT_RETRIES => {
-                let text = "the backends keep refusing the request unprocessed";
-                return Err(Status::unavailable(text));
-            }
-            true => {
-                self.transparent_retries += 1;
-                self.recorder
-                    .end_attempt(status.code(), Retried::Transparently);
-            }
-            false => self.back_off(retry, status, None).await?,
+        if !status::never_processed(error) {
+            self.back_off(retry, status, None).await?;
+        } else if self.transparent_retries >= MAX_TRANSPARENT_RETRIES {
+            let text = "the backends keep refusing the request unprocessed";
+            return Err(Status::unavailable(text));
+        } else {
+            self.transparent_retries += 1;
+            self.recorder
+                .end_attempt(status.code(), Retried::Transparently);
         }
         *request = replay.into_request();
         Ok(Attempted::Again)

@@ -42,20 +42,30 @@ pub(super) struct ClusterDriver {
     /// The priorities of all leaves, the highest first (gRFC A37).
     levels: Vec<PriorityLevel>,
     members: Members,
+    failover: Failover,
+    picker: PickerChanges,
+    /// Hosts of DNS clusters to which a connection has failed or has ended.
+    failed_hosts: BTreeSet<DnsTarget>,
+}
+
+/// Choice of the priority (gRFC A56). A configuration renumbers the priorities.
+struct Failover {
     priorities: Priorities,
     active: Option<ActivePriority>,
-    /// Instant at which the failover timer of a connecting priority expires (gRFC A56).
-    failover: Option<Instant>,
+    /// Instant at which the failover timer of a connecting priority expires.
+    timer: Option<Instant>,
     /// Number of priorities whose endpoints are members and whose state was given to `priorities`.
     connected: usize,
+}
+
+/// Changes that the picker in use does not show.
+struct PickerChanges {
     /// The configuration or a member changed since the last `update_picker`.
     changed: bool,
     /// The picker does not show the configuration, or the members, of now.
     is_outdated: bool,
     /// Error of the RPCs that the picker fails while all endpoints of the active priority do.
     failed_with: Option<String>,
-    /// Hosts of DNS clusters to which a connection has failed or has ended.
-    failed_hosts: BTreeSet<DnsTarget>,
     /// Every endpoint, for the status. `None` after the levels or the members changed.
     table: Option<Arc<EndpointTable>>,
 }
@@ -83,15 +93,19 @@ impl ClusterDriver {
             leaves: Vec::new(),
             levels: Vec::new(),
             members,
-            priorities: Priorities::new(),
-            active: None,
-            failover: None,
-            connected: 0,
-            changed: true,
-            is_outdated: true,
-            failed_with: None,
+            failover: Failover {
+                priorities: Priorities::new(),
+                active: None,
+                timer: None,
+                connected: 0,
+            },
+            picker: PickerChanges {
+                changed: true,
+                is_outdated: true,
+                failed_with: None,
+                table: None,
+            },
             failed_hosts: BTreeSet::new(),
-            table: None,
         }
     }
 
@@ -104,8 +118,8 @@ impl ClusterDriver {
         let (name, released) = (Arc::clone(&self.name), self.released.clone());
         let handle = Arc::new(ClusterHandle::new(name, released));
         self.handle = Arc::downgrade(&handle);
-        self.changed = true;
-        self.is_outdated = true;
+        self.picker.changed = true;
+        self.picker.is_outdated = true;
         handle
     }
 
@@ -168,20 +182,20 @@ impl ClusterDriver {
             let levels = &self.levels[first..];
             leaf.configure_sessions(now, levels, has_sessions.then(context));
         }
-        self.table = None;
+        self.picker.table = None;
         // gRFC A56: a priority that continues an old one may have other endpoints now. Their state is
         // reported before a priority is chosen, otherwise the state of removed endpoints would decide
         // (C-243).
-        self.priorities.renumber(&continued);
-        let tried = std::mem::take(&mut self.connected);
+        self.failover.priorities.renumber(&continued);
+        let tried = std::mem::take(&mut self.failover.connected);
         for (priority, old) in continued.iter().enumerate() {
             if old.is_some_and(|old| old < tried) {
                 self.connect_changed(now, priority);
                 self.report(now, priority);
             }
         }
-        self.changed = true;
-        self.is_outdated = true;
+        self.picker.changed = true;
+        self.picker.is_outdated = true;
     }
 
     /// Handles a changed connectivity of an endpoint.
@@ -192,7 +206,7 @@ impl ClusterDriver {
         }
         for leaf in &mut self.leaves {
             // RPCs of a session may wait for it.
-            self.changed |= leaf.sessions.refresh(now, address);
+            self.picker.changed |= leaf.sessions.refresh(now, address);
         }
     }
 
@@ -211,7 +225,7 @@ impl ClusterDriver {
                     let scope = Scope::new(name, security);
                     leaf.sessions.connect(now, scope, address);
                 }
-                self.changed = true;
+                self.picker.changed = true;
             }
         }
     }
@@ -228,7 +242,7 @@ impl ClusterDriver {
                 self.failed_hosts.insert(host.clone());
             }
         }
-        self.changed = true;
+        self.picker.changed = true;
     }
 
     /// Returns the hosts of DNS clusters to which a connection has failed or has ended since the last call.
@@ -243,7 +257,11 @@ impl ClusterDriver {
             let times = [leaf.detector.poll_timeout(), leaf.sessions.poll_timeout()];
             times.into_iter().flatten()
         });
-        let others = self.failover.into_iter().chain(self.members.poll_timeout());
+        let others = self
+            .failover
+            .timer
+            .into_iter()
+            .chain(self.members.poll_timeout());
         levels.chain(detectors).chain(others).min()
     }
 
@@ -251,7 +269,7 @@ impl ClusterDriver {
     /// last call.
     pub(super) fn update_picker(&mut self, now: Instant) -> bool {
         let timed_out = self.poll_timeout().is_some_and(|at| at <= now);
-        if !std::mem::take(&mut self.changed) && !timed_out {
+        if !std::mem::take(&mut self.picker.changed) && !timed_out {
             return false;
         }
         for (place, state) in self.members.handle_timeout(now) {
@@ -261,20 +279,20 @@ impl ClusterDriver {
             leaf.sessions.handle_timeout(now);
         }
         self.detect_outliers(now);
-        for priority in 0..self.connected {
-            self.is_outdated |= self.levels[priority].update(now, &mut self.members);
+        for priority in 0..self.failover.connected {
+            self.picker.is_outdated |= self.levels[priority].update(now, &mut self.members);
             self.report(now, priority);
         }
-        self.changed = false;
-        let active = self.active;
+        self.picker.changed = false;
+        let active = self.failover.active;
         self.choose_priority(now);
-        self.failover = self.priorities.poll_timeout(now);
+        self.failover.timer = self.failover.priorities.poll_timeout(now);
         // gRFC A27, A61: a priority that connects again stays in TRANSIENT_FAILURE, with the error of its last attempt.
         let failed_with = self.last_failure();
-        self.is_outdated |= failed_with != self.failed_with;
-        self.failed_with = failed_with;
+        self.picker.is_outdated |= failed_with != self.picker.failed_with;
+        self.picker.failed_with = failed_with;
         // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide again.
-        if (std::mem::take(&mut self.is_outdated) || active != self.active)
+        if (std::mem::take(&mut self.picker.is_outdated) || active != self.failover.active)
             && let Some(handle) = self.handle.upgrade()
         {
             let endpoints = self.endpoint_table(now);
@@ -285,7 +303,7 @@ impl ClusterDriver {
                 limit: leaf.map(|leaf| Arc::clone(&leaf.limit)),
                 sessions: leaf.and_then(|leaf| leaf.sessions.table().cloned()),
                 state: self.picker_state(),
-                priority: self.active.map(|active| active.priority),
+                priority: self.failover.active.map(|active| active.priority),
                 leaf: leaf.map(|leaf| Arc::clone(&leaf.config.cluster.name)),
                 policy: leaf.map(|leaf| leaf.config.cluster.policy.clone()),
                 ring_size: self.ring_size(),
@@ -311,37 +329,37 @@ impl ClusterDriver {
             }
             leaf.set_session_ejections();
             // The status shows ejections.
-            self.table = None;
-            self.is_outdated = true;
+            self.picker.table = None;
+            self.picker.is_outdated = true;
         }
     }
 
     fn choose_priority(&mut self, now: Instant) {
-        let before = self.connected;
+        let before = self.failover.connected;
         loop {
-            self.active = self.priorities.choose(now);
-            let tried = self.priorities.tried();
+            self.failover.active = self.failover.priorities.choose(now);
+            let tried = self.failover.priorities.tried();
             // gRFC A56: a priority is created only when it is needed (C-240). One that is tried for the
             // first time may be connected already, by another channel: choose again with its state.
-            for priority in self.connected..tried {
+            for priority in self.failover.connected..tried {
                 self.connect_changed(now, priority);
                 self.report(now, priority);
             }
-            let is_final = tried <= self.connected;
-            self.connected = tried;
+            let is_final = tried <= self.failover.connected;
+            self.failover.connected = tried;
             if is_final {
                 break;
             }
         }
         // gRFC A56: lower priorities than the active one are deactivated (C-242).
-        for level in self.levels.iter_mut().skip(self.connected) {
+        for level in self.levels.iter_mut().skip(self.failover.connected) {
             level.disconnect();
         }
-        if self.connected != before || self.table.is_none() {
+        if self.failover.connected != before || self.picker.table.is_none() {
             let levels = self.levels.iter();
             self.members.retain(levels.flat_map(PriorityLevel::members));
-            self.table = None;
-            self.is_outdated = true;
+            self.picker.table = None;
+            self.picker.is_outdated = true;
         }
     }
 
@@ -358,13 +376,13 @@ impl ClusterDriver {
         // gRFC A50: an endpoint that continues is still ejected.
         level.set_ejections(|address| leaf.detector.ejection(address).is_some());
         level.update(now, &mut self.members);
-        self.table = None;
+        self.picker.table = None;
     }
 
     /// Gives the state of a priority to the priority policy.
     fn report(&mut self, now: Instant, priority: usize) {
         if let Some(state) = self.levels[priority].state() {
-            self.priorities.handle_state(now, priority, state);
+            self.failover.priorities.handle_state(now, priority, state);
         }
     }
 
@@ -377,12 +395,15 @@ impl ClusterDriver {
 
     /// Returns the size of the hash ring of the active priority.
     fn ring_size(&self) -> Option<usize> {
-        self.levels.get(self.active?.priority)?.policy().ring_size()
+        self.levels
+            .get(self.failover.active?.priority)?
+            .policy()
+            .ring_size()
     }
 
     fn picker_state(&self) -> PickerState {
         let failed = |error: &str| PickerState::Failed(self.failure(error));
-        match (&self.config, self.active) {
+        match (&self.config, self.failover.active) {
             // gRFC A74: the error of one cluster fails only the RPCs that go to it (C-220).
             (Some(Err(error)), _) => failed(&error.to_string()),
             // gRFC A27: an assignment without endpoints is valid, and its cluster unreachable (C-216).
@@ -417,7 +438,7 @@ impl ClusterDriver {
     /// Returns the error text of the active priority if it has failed.
     fn last_failure(&self) -> Option<String> {
         let failed = |active: &ActivePriority| active.state == Connectivity::TransientFailure;
-        let active = self.active.filter(failed)?;
+        let active = self.failover.active.filter(failed)?;
         Some(self.failure_text(self.levels.get(active.priority)?))
     }
 
@@ -451,6 +472,7 @@ impl ClusterDriver {
 
     fn active_leaf_index(&self) -> usize {
         let active = self
+            .failover
             .active
             .and_then(|active| self.levels.get(active.priority));
         active.map_or(0, PriorityLevel::leaf)
@@ -458,7 +480,7 @@ impl ClusterDriver {
 
     fn endpoint_table(&mut self, now: Instant) -> Arc<EndpointTable> {
         let (levels, leaves) = (&self.levels, &self.leaves);
-        let table = self.table.get_or_insert_with(|| {
+        let table = self.picker.table.get_or_insert_with(|| {
             let ejections = leaves.iter().map(|leaf| Arc::new(ejected_of(now, leaf)));
             let ejections: Vec<_> = ejections.collect();
             let of_level = |level: &PriorityLevel| level.table(&ejections[level.leaf()]);

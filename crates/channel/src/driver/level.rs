@@ -427,9 +427,12 @@ impl ConnectedLevel {
         if self.ejected.is_empty() {
             return Cow::Borrowed(&self.states);
         }
-        let effective = |(state, ejected): (&Connectivity, &bool)| match ejected {
-            true => Connectivity::TransientFailure,
-            false => *state,
+        let effective = |(state, ejected): (&Connectivity, &bool)| {
+            if *ejected {
+                Connectivity::TransientFailure
+            } else {
+                *state
+            }
         };
         self.states
             .iter()

@@ -403,12 +403,11 @@ impl Member {
         for index in 0..self.addresses.len() {
             // A subchannel that no channel uses is idle, and is made when its turn comes.
             let each = &self.addresses[index];
-            states.push(
-                match connector.pool.contains(each.address, &each.security) {
-                    true => self.watch(index, connector).state().connectivity(),
-                    false => Connectivity::Idle,
-                },
-            );
+            states.push(if connector.pool.contains(each.address, &each.security) {
+                self.watch(index, connector).state().connectivity()
+            } else {
+                Connectivity::Idle
+            });
         }
         self.machine.connect(now, states);
     }

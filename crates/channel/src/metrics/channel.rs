@@ -111,9 +111,10 @@ impl ChannelMetrics {
     pub(crate) fn method<B>(&self, request: &Request<B>) -> Arc<MethodSeries> {
         let path = request.uri().path();
         let path = path.strip_prefix('/').unwrap_or(path);
-        let name = match self.is_recorded(request, path) {
-            true => path,
-            false => OTHER,
+        let name = if self.is_recorded(request, path) {
+            path
+        } else {
+            OTHER
         };
         self.methods.get(name, || MethodSeries::new(name))
     }

@@ -83,9 +83,10 @@ impl ConnectionDriver {
         }
         poll_fn(|cx| {
             let ended = Pin::new(&mut *self).poll(cx).is_ready();
-            match ended || self.going_away.is_received() {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
+            if ended || self.going_away.is_received() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
             }
         })
         .await;

@@ -102,9 +102,10 @@ impl Sending {
             }
             // Look one frame ahead: at the end of the body, the end of the stream goes with its last data.
             let Poll::Ready(frame) = Pin::new(&mut *self.body).poll_frame(cx) else {
-                return match self.flush(false) {
-                    true => Poll::Pending,
-                    false => Poll::Ready(Ok(())),
+                return if self.flush(false) {
+                    Poll::Pending
+                } else {
+                    Poll::Ready(Ok(()))
                 };
             };
             match frame.transpose()?.map(Frame::into_data) {

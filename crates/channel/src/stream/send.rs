@@ -115,9 +115,10 @@ fn not_opened(connection: &Connection, error: h2::Error, body: RequestBody) -> S
     // h2 reports these only for a connection that has ended or goes away, before it does anything with the request.
     let is_of_connection = error.is_io() || error.is_go_away();
     // Other errors are about the request, with one exception.
-    match is_of_connection || connection.retire_if_used_up() {
-        true => SendError::Unsent(body),
-        false => SendError::Failed(StreamError::Http2(error)),
+    if is_of_connection || connection.retire_if_used_up() {
+        SendError::Unsent(body)
+    } else {
+        SendError::Failed(StreamError::Http2(error))
     }
 }
 

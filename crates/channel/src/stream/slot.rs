@@ -47,9 +47,10 @@ impl StreamSlot {
 
     /// Returns the reason why the stream failed with an error of HTTP/2.
     pub(crate) fn reason(&self, error: h2::Error) -> StreamError {
-        match self.0.is_silent() {
-            true => StreamError::Silent,
-            false => StreamError::Http2(error),
+        if self.0.is_silent() {
+            StreamError::Silent
+        } else {
+            StreamError::Http2(error)
         }
     }
 }

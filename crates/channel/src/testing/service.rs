@@ -114,9 +114,10 @@ impl EchoService {
         let state = &self.state;
         state.report_streams.fetch_add(1, Ordering::Relaxed);
         let has_reports = state.report.borrow().is_some();
-        let body = match has_reports {
-            true => EchoBody::Reports(ReportBody::new(state)),
-            false => EchoBody::Ended,
+        let body = if has_reports {
+            EchoBody::Reports(ReportBody::new(state))
+        } else {
+            EchoBody::Ended
         };
         let mut response = Response::new(body);
         let headers = response.headers_mut();

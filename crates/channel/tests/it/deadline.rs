@@ -109,7 +109,7 @@ async fn c233_deadline_covers_rest_of_response() {
 }
 
 #[tokio::test]
-async fn d4_call_whose_deadline_is_over_is_never_sent() {
+async fn call_whose_deadline_is_over_is_never_sent() {
     let [backend] = backends().await;
     let (script, channel) = channel();
     let one = cluster("one", &[&[("here", 1, &[backend.address()])]], 0);

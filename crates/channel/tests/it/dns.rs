@@ -37,9 +37,10 @@ async fn c254_c255_ended_connection_asks_for_a_lookup() {
         let [backend] = backends().await;
         let address = backend.address();
         let (script, channel) = channel();
-        let spec = match is_dns {
-            true => cluster("one", &[], 0).logical_dns("127.0.0.1", address.port()),
-            false => cluster("one", &[&[("here", 1, &[address])]], 0),
+        let spec = if is_dns {
+            cluster("one", &[], 0).logical_dns("127.0.0.1", address.port())
+        } else {
+            cluster("one", &[&[("here", 1, &[address])]], 0)
         };
         script.set(config(ALL, vec![spec]));
         ready(&channel, 1).await;

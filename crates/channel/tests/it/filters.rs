@@ -189,9 +189,10 @@ impl HttpFilter for Letter {
         Box::pin(async move {
             // A filter may wait.
             tokio::task::yield_now().await;
-            match request.headers.contains_key("x-deny") {
-                true => Err(Status::permission_denied(request.path.to_owned())),
-                false => Ok(()),
+            if request.headers.contains_key("x-deny") {
+                Err(Status::permission_denied(request.path.to_owned()))
+            } else {
+                Ok(())
             }
         })
     }

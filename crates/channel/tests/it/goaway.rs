@@ -15,7 +15,7 @@ const ALL: &[(&str, &[(u32, usize)])] = &[("", &[(1, 0)])];
 const NO_BACKOFF: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d1_orderly_goaways_do_not_start_backoff() {
+async fn orderly_goaways_do_not_start_backoff() {
     // given a backend that ends each connection after ten requests, as Envoy does with max_requests_per_connection
     let [backend] = backends().await;
     backend.set_max_requests(10);
@@ -32,7 +32,7 @@ async fn d1_orderly_goaways_do_not_start_backoff() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d1_goaways_of_all_endpoints_fail_no_call() {
+async fn goaways_of_all_endpoints_fail_no_call() {
     // given four such backends, and sixteen callers
     let backends = backends::<4>().await;
     let addresses = backends
@@ -65,7 +65,7 @@ async fn d1_goaways_of_all_endpoints_fail_no_call() {
 }
 
 #[tokio::test]
-async fn d1_next_connection_is_dialled_before_the_old_one_ends() {
+async fn next_connection_is_dialled_before_the_old_one_ends() {
     // given a backend that sends GOAWAY with its first request, and does not answer it yet
     let [backend] = backends().await;
     backend.set_max_requests(1);
@@ -90,7 +90,7 @@ async fn d1_next_connection_is_dialled_before_the_old_one_ends() {
 }
 
 #[tokio::test]
-async fn d1_goaway_without_any_call_is_dialled_again_at_once() {
+async fn goaway_without_any_call_is_dialled_again_at_once() {
     // given a backend that sends GOAWAY on its first connections as soon as they are open
     let backend = RawBackend::start(|connection| match connection {
         0..4 => GoAway::at_once(0),
@@ -108,7 +108,7 @@ async fn d1_goaway_without_any_call_is_dialled_again_at_once() {
 }
 
 #[tokio::test]
-async fn d4_goaway_with_error_retries_calls_it_does_not_cover() {
+async fn goaway_with_error_retries_calls_it_does_not_cover() {
     for code in [11, 2, 1] {
         // given an endpoint that answers each request with GOAWAY (ENHANCE_YOUR_CALM, INTERNAL_ERROR, PROTOCOL_ERROR)
         // that covers no stream, and one that works
@@ -129,7 +129,7 @@ async fn d4_goaway_with_error_retries_calls_it_does_not_cover() {
 }
 
 #[tokio::test]
-async fn d4_goaway_that_covers_the_call_is_not_retried() {
+async fn goaway_that_covers_the_call_is_not_retried() {
     // given an endpoint that may have processed the request, according to its GOAWAY
     let backend = RawBackend::start(|_| GoAway::on_request(1, 2).and_close()).await;
     let (script, channel) = channel();
@@ -143,7 +143,7 @@ async fn d4_goaway_that_covers_the_call_is_not_retried() {
 }
 
 #[tokio::test]
-async fn d4_uncovered_stream_fails_with_unavailable() {
+async fn uncovered_stream_fails_with_unavailable() {
     // given a streaming request, which the channel cannot send again
     let backend = RawBackend::start(|_| GoAway::on_request(0, 11)).await;
     let (script, channel) = channel();
@@ -159,7 +159,7 @@ async fn d4_uncovered_stream_fails_with_unavailable() {
 
 /// The write of a request meets a closed socket in which a GOAWAY waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d3_goaway_behind_a_failed_write_is_obeyed() {
+async fn goaway_behind_a_failed_write_is_obeyed() {
     // given four endpoints; one answers each request with GOAWAY, and closes at once
     let [a, b, c] = backends().await;
     let bad = RawBackend::start(|_| GoAway::on_request(0, 0).and_close()).await;

@@ -27,12 +27,12 @@ const UNAVAILABLE: u32 = 14;
 
 /// A recorder that keeps every measurement: the sum of a counter, and the values of a histogram.
 #[derive(Debug, Default)]
-struct Kept {
+struct RecordedMetrics {
     series: Mutex<BTreeMap<String, Vec<f64>>>,
     optional: &'static [&'static str],
 }
 
-impl Kept {
+impl RecordedMetrics {
     fn new(optional: &'static [&'static str]) -> Arc<Self> {
         Arc::new(Self {
             series: Mutex::default(),
@@ -79,7 +79,7 @@ impl Kept {
     }
 }
 
-impl Recorder for Kept {
+impl Recorder for RecordedMetrics {
     fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64) {
         self.sum(counter, labels, by as f64);
     }
@@ -123,7 +123,7 @@ const RECEIVED: &str = "attempt.rcvd_total_compressed_message_size";
 const CALL: &str = "call.duration";
 const ATTEMPT: &str = "attempt.duration";
 
-fn recorded(builder: Builder, kept: &Arc<Kept>) -> (Script, XdsChannel) {
+fn recorded(builder: Builder, kept: &Arc<RecordedMetrics>) -> (Script, XdsChannel) {
     let recorder = Arc::clone(kept) as Arc<dyn Recorder>;
     Script::channel(builder.recorder(recorder)).unwrap()
 }
@@ -133,8 +133,8 @@ fn one(backend: &EchoBackend) -> ClusterSpec {
 }
 
 /// Returns a recorded channel to a backend, which is connected.
-async fn to(backend: &EchoBackend) -> (Arc<Kept>, Script, XdsChannel) {
-    let kept = Kept::new(&[]);
+async fn to(backend: &EchoBackend) -> (Arc<RecordedMetrics>, Script, XdsChannel) {
+    let kept = RecordedMetrics::new(&[]);
     let (script, channel) = recorded(builder(), &kept);
     script.set(config(ALL, vec![one(backend)]));
     ready(&channel, 1).await;
@@ -174,7 +174,7 @@ async fn declared(channel: &XdsChannel, path: &str, service: &'static str, metho
 #[tokio::test]
 async fn c260_only_declared_and_allowed_methods_have_names() {
     let [backend] = backends().await;
-    let kept = Kept::new(&[]);
+    let kept = RecordedMetrics::new(&[]);
     let allowed = builder().method_attribute_filter(|method| method == "shop.Cart/Allowed");
     let (script, channel) = recorded(allowed, &kept);
     script.set(config(ALL, vec![one(&backend)]));
@@ -230,7 +230,7 @@ async fn c260_refused_stream_is_a_transparent_retry() {
     // given two endpoints, of which the first sends GOAWAY instead of an answer
     let refusing = RawBackend::start(|_| GoAway::on_request(0, 0)).await;
     let [other] = backends().await;
-    let kept = Kept::new(&[]);
+    let kept = RecordedMetrics::new(&[]);
     let (script, channel) = recorded(builder(), &kept);
     let addresses = [refusing.address(), other.address()];
     script.set(config(
@@ -252,7 +252,7 @@ async fn c260_refused_stream_is_a_transparent_retry() {
 #[tokio::test]
 async fn c260_failed_calls_have_their_status() {
     let [backend] = backends().await;
-    let kept = Kept::new(&[]);
+    let kept = RecordedMetrics::new(&[]);
     let (script, channel) = recorded(builder(), &kept);
     // given an error of the control plane, there is no attempt
     script.fail("gone");
@@ -319,7 +319,7 @@ async fn c260_messages_of_streams_are_counted() {
 #[tokio::test]
 async fn c260_optional_labels_are_off_unless_wanted() {
     let [backend] = backends().await;
-    let kept = Kept::new(&["grpc.lb.locality", "grpc.lb.backend_service"]);
+    let kept = RecordedMetrics::new(&["grpc.lb.locality", "grpc.lb.backend_service"]);
     let (script, channel) = recorded(builder(), &kept);
     script.set(config(ALL, vec![one(&backend)]));
     call_once(&channel).await.unwrap();
@@ -356,7 +356,7 @@ const PLACE: &str =
 #[tokio::test]
 async fn c260_connections_have_the_metrics_of_a94() {
     let [backend] = backends().await;
-    let kept = Kept::new(ALL_OPTIONAL);
+    let kept = RecordedMetrics::new(ALL_OPTIONAL);
     let (script, channel) = recorded(builder(), &kept);
     script.set(config(ALL, vec![one(&backend)]));
     ready(&channel, 1).await;
@@ -390,7 +390,7 @@ async fn c260_connections_have_the_metrics_of_a94() {
 async fn c260_shared_connection_is_recorded_once() {
     let [backend] = backends().await;
     let pool = Pool::new();
-    let kept = Kept::new(&[]);
+    let kept = RecordedMetrics::new(&[]);
     let mut channels = Vec::new();
     for _ in 0..2 {
         let shared = builder().pool(pool.clone());
@@ -457,7 +457,7 @@ async fn c260_ejections_have_the_metrics_of_a91() {
         let [first, second] = backends().await;
         first.set_status(UNAVAILABLE);
         second.set_status(UNAVAILABLE);
-        let kept = Kept::new(&["grpc.lb.backend_service"]);
+        let kept = RecordedMetrics::new(&["grpc.lb.backend_service"]);
         let (script, channel) = recorded(builder(), &kept);
         let addresses = [first.address(), second.address()];
         let spec = cluster("one", &[&[("eu", 1, &addresses)]], 0);
@@ -487,7 +487,7 @@ fn report(backend: &EchoBackend) {
 #[tokio::test]
 async fn c260_weights_have_the_metrics_of_a78() {
     let [a, b] = backends().await;
-    let kept = Kept::new(&["grpc.lb.locality", "grpc.lb.backend_service"]);
+    let kept = RecordedMetrics::new(&["grpc.lb.locality", "grpc.lb.backend_service"]);
     let (script, channel) = recorded(builder(), &kept);
     let weighted = WeightedRoundRobinConfig {
         blackout_period: Duration::ZERO,

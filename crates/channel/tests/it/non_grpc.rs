@@ -68,7 +68,7 @@ async fn byte_server(answer: &'static [u8]) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn d4_http_error_with_body_has_the_mapped_code() {
+async fn http_error_with_body_has_the_mapped_code() {
     const HTML: &[(&str, &str)] = &[("content-type", "text/html")];
     for (status, code) in [
         (401, Code::Unauthenticated),
@@ -95,7 +95,7 @@ async fn d4_http_error_with_body_has_the_mapped_code() {
 }
 
 #[tokio::test]
-async fn d4_http_error_without_content_type_or_body_is_mapped() {
+async fn http_error_without_content_type_or_body_is_mapped() {
     let error = status_of_call_to(web_server(503, &[], "").await).await;
     assert_eq!(error.code(), Code::Unavailable, "{error}");
     assert!(
@@ -107,7 +107,7 @@ async fn d4_http_error_without_content_type_or_body_is_mapped() {
 }
 
 #[tokio::test]
-async fn d4_grpc_status_is_stronger_than_the_http_status() {
+async fn grpc_status_is_stronger_than_the_http_status() {
     const HEADERS: &[(&str, &str)] = &[("grpc-status", "9"), ("grpc-message", "not now")];
     let error = status_of_call_to(web_server(503, HEADERS, "ignored").await).await;
     assert_eq!(error.code(), Code::FailedPrecondition, "{error}");
@@ -115,7 +115,7 @@ async fn d4_grpc_status_is_stronger_than_the_http_status() {
 }
 
 #[tokio::test]
-async fn d10_http1_backend_is_named_with_its_first_bytes() {
+async fn http1_backend_is_named_with_its_first_bytes() {
     let server = byte_server(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
     let error = status_of_call_to(server).await;
     assert_eq!(error.code(), Code::Unavailable);
@@ -125,7 +125,7 @@ async fn d10_http1_backend_is_named_with_its_first_bytes() {
 }
 
 #[tokio::test]
-async fn d10_tls_backend_is_named_with_its_first_bytes() {
+async fn tls_backend_is_named_with_its_first_bytes() {
     // A fatal alert: unexpected_message, or another one, depending on the library.
     let server = byte_server(&[21, 3, 1, 0, 2, 2, 10]).await;
     let error = status_of_call_to(server).await;
@@ -135,14 +135,14 @@ async fn d10_tls_backend_is_named_with_its_first_bytes() {
 }
 
 #[tokio::test]
-async fn d10_other_protocol_is_quoted() {
+async fn other_protocol_is_quoted() {
     let error = status_of_call_to(byte_server(b"220 mail ESMTP\r\n").await).await;
     let expected = r#"the peer does not speak HTTP/2; it sent "220 mail ESMTP\r\n""#;
     assert!(error.message().contains(expected), "{error}");
 }
 
 #[tokio::test]
-async fn d4_message_quotes_only_the_beginning_of_a_page() {
+async fn message_quotes_only_the_beginning_of_a_page() {
     let page = "x".repeat(100_000).leak();
     let error = status_of_call_to(web_server(502, &[], page).await).await;
     assert_eq!(error.code(), Code::Unavailable);

@@ -39,7 +39,7 @@ async fn waiting_call(
 }
 
 #[tokio::test]
-async fn d10_wait_for_ready_outlives_a_missing_configuration() {
+async fn wait_for_ready_outlives_a_missing_configuration() {
     let [backend] = backends().await;
     // given a control plane without the channel's listener
     let (script, channel) = channel(true);
@@ -60,7 +60,7 @@ async fn d10_wait_for_ready_outlives_a_missing_configuration() {
 }
 
 #[tokio::test]
-async fn d10_wait_for_ready_outlives_unreachable_endpoints() {
+async fn wait_for_ready_outlives_unreachable_endpoints() {
     let [backend] = backends().await;
     backend.kill();
     let (script, channel) = channel(true);
@@ -78,7 +78,7 @@ async fn d10_wait_for_ready_outlives_unreachable_endpoints() {
 }
 
 #[tokio::test]
-async fn d10_each_call_may_override_the_channel() {
+async fn each_call_may_override_the_channel() {
     for default in [false, true] {
         let (script, channel) = channel(default);
         script.fail("no such listener");
@@ -97,7 +97,7 @@ async fn d10_each_call_may_override_the_channel() {
 }
 
 #[tokio::test]
-async fn d10_deadline_of_a_waiting_call_names_the_last_error() {
+async fn deadline_of_a_waiting_call_names_the_last_error() {
     let (script, channel) = channel(true);
     script.fail("no such listener");
     configured(&channel, 1).await;
@@ -109,7 +109,7 @@ async fn d10_deadline_of_a_waiting_call_names_the_last_error() {
 }
 
 #[tokio::test]
-async fn d10_drops_and_missing_routes_fail_waiting_calls() {
+async fn c245_drops_and_missing_routes_fail_waiting_calls() {
     let [backend] = backends().await;
     let (script, channel) = channel(true);
     let one = |dropped| cluster("one", &[&[("here", 1, &[backend.address()])]], dropped);

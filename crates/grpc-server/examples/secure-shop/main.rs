@@ -183,8 +183,9 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             return Err(text.into());
         }
     };
-    Ok(match is_ok {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if is_ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

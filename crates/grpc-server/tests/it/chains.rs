@@ -38,13 +38,15 @@ fn many(world: &World, last_name: &str) -> Any {
         encoded[place..place + 4].copy_from_slice([high, low].concat().as_bytes());
         let mut chain = FilterChain::decode(&*encoded).unwrap();
         let [high, low] = index.to_be_bytes();
-        let network = match index == CHAINS - 1 {
-            true => "127.0.0.0".to_owned(),
-            false => format!("10.{high}.{low}.0"),
+        let network = if index == CHAINS - 1 {
+            "127.0.0.0".to_owned()
+        } else {
+            format!("10.{high}.{low}.0")
         };
-        chain.name = match index == CHAINS - 1 {
-            true => last_name.to_owned(),
-            false => index.to_string(),
+        chain.name = if index == CHAINS - 1 {
+            last_name.to_owned()
+        } else {
+            index.to_string()
         };
         chain.filter_chain_match = Some(FilterChainMatch {
             source_prefix_ranges: vec![CidrRange {

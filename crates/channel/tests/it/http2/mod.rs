@@ -351,7 +351,7 @@ async fn early_response_ends_an_unfinished_request() {
 }
 
 #[tokio::test]
-async fn d4_reset_codes_map_to_grpc_codes() {
+async fn reset_codes_map_to_grpc_codes() {
     for (reason, code) in [
         (Reason::CANCEL, Code::Cancelled),
         (Reason::ENHANCE_YOUR_CALM, Code::ResourceExhausted),
@@ -391,7 +391,7 @@ async fn d4_reset_codes_map_to_grpc_codes() {
 }
 
 #[tokio::test]
-async fn d4_refused_stream_is_sent_again_a_few_times() {
+async fn refused_stream_is_sent_again_a_few_times() {
     let requests = Arc::new(AtomicUsize::new(0));
     let counting = Arc::clone(&requests);
     let backend = server(h2::server::Builder::new(), move |_, mut respond| {
