@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpSocket;
 
 use crate::Fallible;
-use crate::peers::Peers;
+use crate::programs::Programs;
 
 /// Resources of one scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    pub(crate) peers: Arc<Peers>,
+    pub(crate) programs: Arc<Programs>,
     /// The scenario's own folder: configuration, logs, bootstrap files.
     pub(crate) dir: PathBuf,
     /// Bound sockets of [`address`](Self::address), until the last clone is dropped.
@@ -20,9 +20,9 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(peers: Arc<Peers>, dir: PathBuf) -> Self {
+    pub(crate) fn new(programs: Arc<Programs>, dir: PathBuf) -> Self {
         Self {
-            peers,
+            programs,
             dir,
             held: Arc::default(),
         }

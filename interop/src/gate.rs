@@ -16,7 +16,7 @@ use crate::wait::until;
 #[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    faults: Arc<Mutex<Faults>>,
     /// Grows when all connections must end.
     cut: watch::Sender<u64>,
     silence: watch::Sender<Silence>,
@@ -32,7 +32,7 @@ pub(crate) struct Silence {
 }
 
 #[derive(Debug)]
-struct State {
+struct Faults {
     /// The server behind it; `None` while it is closed.
     target: Option<SocketAddr>,
     /// Bytes of a request whose answer is lost. All later bytes of its connection are lost, too.
@@ -48,7 +48,7 @@ impl Gate {
     pub(crate) async fn before(target: SocketAddr) -> Fallible<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let state = Arc::new(Mutex::new(State {
+        let faults = Arc::new(Mutex::new(Faults {
             target: Some(target),
             loses_answer_to: None,
             is_losing: false,
@@ -56,7 +56,7 @@ impl Gate {
         }));
         let cut = watch::Sender::new(0);
         let silence = watch::Sender::new(Silence::default());
-        let (shared, ends, silences) = (Arc::clone(&state), cut.subscribe(), silence.subscribe());
+        let (shared, ends, silences) = (Arc::clone(&faults), cut.subscribe(), silence.subscribe());
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
@@ -76,7 +76,7 @@ impl Gate {
         });
         Ok(Self {
             address,
-            state,
+            faults,
             cut,
             silence,
             task,
@@ -90,13 +90,13 @@ impl Gate {
 
     /// Ends all connections, and refuses new ones.
     pub(crate) fn close(&self) {
-        lock(&self.state).target = None;
+        lock(&self.faults).target = None;
         self.cut_all();
     }
 
     /// Leads new connections to this server, and ends all others.
     pub(crate) fn open(&self, target: SocketAddr) {
-        lock(&self.state).target = Some(target);
+        lock(&self.faults).target = Some(target);
         self.cut_all();
     }
 
@@ -112,20 +112,20 @@ impl Gate {
 
     /// Makes the network slow: each part of an answer takes this time.
     pub(crate) fn delay(&self, delay: Duration) {
-        lock(&self.state).delay = delay;
+        lock(&self.faults).delay = delay;
     }
 
     /// Loses the answer to the first request that contains these bytes, and everything after it on its connection.
     pub(crate) fn lose_answer_to(&self, bytes: &[u8]) {
-        let mut state = lock(&self.state);
-        state.loses_answer_to = Some(bytes.to_vec());
-        state.is_losing = false;
+        let mut faults = lock(&self.faults);
+        faults.loses_answer_to = Some(bytes.to_vec());
+        faults.is_losing = false;
     }
 
     /// Waits until an answer is being lost.
     pub(crate) async fn loses(&self, limit: Duration) -> Fallible {
         until("a request whose answer is lost", limit, async || {
-            Ok(lock(&self.state).is_losing.then_some(()))
+            Ok(lock(&self.faults).is_losing.then_some(()))
         })
         .await
     }
@@ -137,14 +137,14 @@ impl Drop for Gate {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(faults: &Mutex<Faults>) -> MutexGuard<'_, Faults> {
+    faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn relay(
     client: TcpStream,
     target: SocketAddr,
-    state: &Mutex<State>,
+    faults: &Mutex<Faults>,
     mut silences: watch::Receiver<Silence>,
 ) -> Fallible {
     let server = TcpStream::connect(target).await?;
@@ -164,14 +164,14 @@ async fn relay(
             }
             let bytes = &buffer[..n];
             {
-                let mut state = lock(state);
+                let mut faults = lock(faults);
                 let wanted = |wanted: &mut Vec<u8>| {
                     bytes.windows(wanted.len()).any(|part| part == &wanted[..])
                 };
                 // Before the bytes are sent, so that no answer is faster.
-                if state.loses_answer_to.take_if(wanted).is_some() {
+                if faults.loses_answer_to.take_if(wanted).is_some() {
                     loses.send_replace(true);
-                    state.is_losing = true;
+                    faults.is_losing = true;
                 }
             }
             silences.wait_for(|silence| !silence.of_requests).await?;
@@ -185,7 +185,7 @@ async fn relay(
             if n == 0 {
                 return Fallible::Ok(());
             }
-            let delay = lock(state).delay;
+            let delay = lock(faults).delay;
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }

@@ -21,6 +21,7 @@ mod gate;
 mod http;
 mod peers;
 mod process;
+mod programs;
 mod raw;
 mod scenarios;
 mod subscriber;
@@ -34,7 +35,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use peers::Peers;
+use programs::Programs;
 use scenarios::Scenario;
 use tokio::task::{JoinSet, LocalSet};
 pub(crate) use {context::Context, fallible::Fallible};
@@ -75,7 +76,7 @@ async fn run() -> Fallible<ExitCode> {
         return Err("usage: oxds-interop OXDS INTEROP_DIR [FILTER]".into());
     };
     let filter = arguments.next().unwrap_or_default();
-    let peers = Arc::new(Peers::find(Path::new(&oxds), Path::new(&interop))?);
+    let programs = Arc::new(Programs::find(Path::new(&oxds), Path::new(&interop))?);
     let chosen: Vec<_> = scenarios::all()
         .into_iter()
         .filter(|s| s.name.contains(&filter))
@@ -83,7 +84,7 @@ async fn run() -> Fallible<ExitCode> {
     if chosen.is_empty() {
         return Err(format!("no scenario matches {filter:?}").into());
     }
-    let (passed, failed) = LocalSet::new().run_until(all(chosen, &peers)).await?;
+    let (passed, failed) = LocalSet::new().run_until(all(chosen, &programs)).await?;
     println!("{passed} passed, {failed} failed");
     Ok(if failed == 0 {
         ExitCode::SUCCESS
@@ -93,11 +94,11 @@ async fn run() -> Fallible<ExitCode> {
 }
 
 /// Runs them, a few at a time, and counts how many passed and failed.
-async fn all(scenarios: Vec<Scenario>, peers: &Arc<Peers>) -> Fallible<(usize, usize)> {
+async fn all(scenarios: Vec<Scenario>, programs: &Arc<Programs>) -> Fallible<(usize, usize)> {
     let queue = Rc::new(RefCell::new(scenarios.into_iter()));
     let mut workers = JoinSet::new();
     for _ in 0..AT_ONCE {
-        let (queue, peers) = (Rc::clone(&queue), Arc::clone(peers));
+        let (queue, programs) = (Rc::clone(&queue), Arc::clone(programs));
         workers.spawn_local(async move {
             let (mut passed, mut failed) = (0, 0);
             loop {
@@ -105,9 +106,10 @@ async fn all(scenarios: Vec<Scenario>, peers: &Arc<Peers>) -> Fallible<(usize, u
                 let Some(scenario) = next else {
                     return Fallible::Ok((passed, failed));
                 };
-                match one(&scenario, &peers).await? {
-                    true => passed += 1,
-                    false => failed += 1,
+                if one(&scenario, &programs).await? {
+                    passed += 1
+                } else {
+                    failed += 1
                 }
             }
         });
@@ -122,9 +124,9 @@ async fn all(scenarios: Vec<Scenario>, peers: &Arc<Peers>) -> Fallible<(usize, u
 }
 
 /// Runs one scenario and prints its line.
-async fn one(scenario: &Scenario, peers: &Arc<Peers>) -> Fallible<bool> {
+async fn one(scenario: &Scenario, programs: &Arc<Programs>) -> Fallible<bool> {
     let dir = tempfile::Builder::new().prefix("oxds-interop-").tempdir()?;
-    let context = Context::new(Arc::clone(peers), dir.path().to_owned());
+    let context = Context::new(Arc::clone(programs), dir.path().to_owned());
     let started = Instant::now();
     let ended = tokio::time::timeout(scenario.limit, (scenario.run)(context)).await;
     let seconds = started.elapsed().as_secs_f32();

@@ -64,11 +64,11 @@ impl Reader {
     pub(crate) async fn read(self, cx: &Context, address: SocketAddr) -> Fallible<Vec<Thing>> {
         let mut command = match self {
             Self::Core => {
-                let mut python = Command::new(&cx.peers.python);
-                python.arg(&cx.peers.python_debug);
+                let mut python = Command::new(&cx.programs.python.interpreter);
+                python.arg(&cx.programs.python.debug);
                 python
             }
-            Self::Go => Command::new(&cx.peers.go_debug),
+            Self::Go => Command::new(&cx.programs.go.debug),
         };
         command.arg(address.to_string());
         let text = String::from_utf8(output(command).await?)?;

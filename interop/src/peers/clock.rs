@@ -17,7 +17,7 @@ impl Clock {
     /// A clock of this name that shows the time.
     pub(crate) fn new(cx: &Context, name: &str) -> Fallible<Self> {
         let clock = Self {
-            library: cx.peers.clock.clone(),
+            library: cx.programs.clock.clone(),
             file: cx.dir.join(format!("{name}.clock")),
         };
         clock.step(0)?;

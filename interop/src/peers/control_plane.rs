@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use super::foreign::{Foreign, ForeignControlPlane};
 use super::oxds::Oxds;
+use super::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::config::Folder;
 use crate::{Context, Fallible};
 
@@ -11,26 +11,26 @@ use crate::{Context, Fallible};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Make {
     Oxds,
-    Foreign(Foreign),
+    ThirdParty(ThirdParty),
 }
 
 /// A running control plane.
 #[derive(Debug)]
 pub(crate) enum ControlPlane {
     Oxds(Oxds),
-    Foreign(ForeignControlPlane),
+    ThirdParty(ThirdPartyControlPlane),
 }
 
 impl Make {
-    pub(crate) const GO: Self = Self::Foreign(Foreign::Go);
-    pub(crate) const GO_V2: Self = Self::Foreign(Foreign::GoV2);
-    pub(crate) const JAVA: Self = Self::Foreign(Foreign::Java);
+    pub(crate) const GO: Self = Self::ThirdParty(ThirdParty::Go);
+    pub(crate) const GO_V2: Self = Self::ThirdParty(ThirdParty::GoV2);
+    pub(crate) const JAVA: Self = Self::ThirdParty(ThirdParty::Java);
 
     /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Oxds => "oxds",
-            Self::Foreign(make) => make.name(),
+            Self::ThirdParty(make) => make.name(),
         }
     }
 }
@@ -50,8 +50,8 @@ impl ControlPlane {
     ) -> Fallible<Self> {
         Ok(match make {
             Make::Oxds => Self::Oxds(Oxds::serve_on(cx, folder, address, cx.address()?).await?),
-            Make::Foreign(make) => {
-                Self::Foreign(ForeignControlPlane::serve_on(cx, make, folder, address).await?)
+            Make::ThirdParty(make) => {
+                Self::ThirdParty(ThirdPartyControlPlane::serve_on(cx, make, folder, address).await?)
             }
         })
     }
@@ -60,7 +60,7 @@ impl ControlPlane {
     pub(crate) fn grpc(&self) -> SocketAddr {
         match self {
             Self::Oxds(oxds) => oxds.grpc,
-            Self::Foreign(other) => other.grpc,
+            Self::ThirdParty(other) => other.grpc,
         }
     }
 
@@ -68,7 +68,7 @@ impl ControlPlane {
     pub(crate) async fn kill(self) -> Fallible {
         match self {
             Self::Oxds(oxds) => oxds.kill().await,
-            Self::Foreign(other) => other.kill().await,
+            Self::ThirdParty(other) => other.kill().await,
         }
     }
 }

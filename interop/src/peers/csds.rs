@@ -11,8 +11,8 @@ use crate::{Context, Fallible};
 /// Returns this node's resources as the control plane at `server` reports them (`peers/python/csds.py`), sorted by type
 /// and name.
 pub(crate) async fn read(cx: &Context, server: SocketAddr, node: &str) -> Fallible<Vec<Seen>> {
-    let mut command = Command::new(&cx.peers.python);
-    command.arg(&cx.peers.python_csds);
+    let mut command = Command::new(&cx.programs.python.interpreter);
+    command.arg(&cx.programs.python.csds);
     command.args([&server.to_string(), node]);
     let text = String::from_utf8(output(command).await?)?;
     let mut seen: Vec<_> = text.lines().map(Seen::parse).collect::<Fallible<_>>()?;

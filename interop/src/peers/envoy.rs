@@ -38,7 +38,7 @@ impl Envoy {
         options: &[&str],
     ) -> Fallible<Self> {
         let address_file = cx.dir.join("envoy.admin");
-        let mut command = Command::new(&cx.peers.envoy);
+        let mut command = Command::new(&cx.programs.envoy);
         command
             .arg("-c")
             .arg(bootstrap)

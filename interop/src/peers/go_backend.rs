@@ -25,7 +25,7 @@ impl GoBackend {
 
     /// Starts a backend on a port that the system chooses.
     pub(crate) async fn start(cx: &Context) -> Fallible<Self> {
-        let command = Command::new(&cx.peers.go_backend);
+        let command = Command::new(&cx.programs.go.backend);
         let mut process = Process::spawn("go-backend", command, &cx.dir, |_| ())?;
         let address = process.line("grpc ", START).await?.parse()?;
         Ok(Self {

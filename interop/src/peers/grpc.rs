@@ -83,15 +83,15 @@ impl Grpc {
     pub(crate) fn command(self, cx: &Context, bootstrap: &Path, target: &str) -> Command {
         let mut command = match self {
             Self::Core => {
-                let mut python = Command::new(&cx.peers.python);
-                python.arg(&cx.peers.python_client);
+                let mut python = Command::new(&cx.programs.python.interpreter);
+                python.arg(&cx.programs.python.client);
                 python
             }
-            Self::Go => Command::new(&cx.peers.go_client),
+            Self::Go => Command::new(&cx.programs.go.client),
             Self::Js => {
                 let mut node = Command::new("node");
-                node.arg(&cx.peers.node_client);
-                node.env("NODE_PATH", &cx.peers.node_modules);
+                node.arg(&cx.programs.node.client);
+                node.env("NODE_PATH", &cx.programs.node.modules);
                 node
             }
         };

@@ -37,12 +37,12 @@ impl ServerMake {
     fn command(self, cx: &Context) -> Command {
         let mut command = match self {
             Self::Core => {
-                let mut command = Command::new(&cx.peers.python);
-                command.arg(&cx.peers.python_server);
+                let mut command = Command::new(&cx.programs.python.interpreter);
+                command.arg(&cx.programs.python.server);
                 command
             }
-            Self::Go => Command::new(&cx.peers.go_server),
-            Self::Oxds => Command::new(&cx.peers.echo_server),
+            Self::Go => Command::new(&cx.programs.go.server),
+            Self::Oxds => Command::new(&cx.programs.echo_server),
         };
         // Logs with the handshakes that fail, and the calls that XdsServer denies.
         command

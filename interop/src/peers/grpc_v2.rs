@@ -42,7 +42,7 @@ impl OldGo {
 
     /// Starts calling `xds:///shop`, with a bootstrap file that declares the versions of `self`.
     pub(crate) fn call(self, cx: &Context, bootstrap: &Path) -> Fallible<GrpcLoad> {
-        let [v1_32, v1_36] = &cx.peers.go_v2_clients;
+        let [v1_32, v1_36] = &cx.programs.go.v2_clients;
         let mut command = Command::new(match self {
             Self::V1_32 => v1_32,
             Self::V1_36InV2 | Self::V1_36 => v1_36,

@@ -82,7 +82,7 @@ impl Oxds {
         http: SocketAddr,
         more: &[&OsStr],
     ) -> Fallible<Self> {
-        let mut command = Command::new(&cx.peers.oxds);
+        let mut command = Command::new(&cx.programs.oxds);
         command.arg("serve").arg(folder.path());
         command.args(more);
         Self::spawn(cx, "oxds", command, (grpc, http)).await
@@ -115,7 +115,7 @@ impl Oxds {
         addresses: (SocketAddr, SocketAddr),
         clock: Option<&Clock>,
     ) -> Fallible<Self> {
-        let mut command = Command::new(&cx.peers.oxds);
+        let mut command = Command::new(&cx.programs.oxds);
         command.arg("serve").args(arguments);
         if let Some(clock) = clock {
             clock.rule(&mut command);
@@ -259,7 +259,7 @@ impl Report {
 
 /// Makes `n` calls with `oxds call`.
 pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<Report> {
-    let mut command = Command::new(&cx.peers.oxds);
+    let mut command = Command::new(&cx.programs.oxds);
     command.args([
         "call",
         &format!("xds:///{LISTENER}"),
@@ -281,7 +281,7 @@ pub(crate) async fn call(cx: &Context, bootstrap: &Path, n: usize) -> Fallible<R
 
 /// Output of `oxds csds` for a client in one format, and its exit code.
 pub(crate) async fn csds(cx: &Context, client: SocketAddr, form: &str) -> Fallible<(String, i32)> {
-    let mut command = Command::new(&cx.peers.oxds);
+    let mut command = Command::new(&cx.programs.oxds);
     command.args(["csds", &client.to_string(), "--output", form]);
     let output = command
         .stdin(Stdio::null())
@@ -326,7 +326,7 @@ pub(crate) async fn bootstrap_with(
     node_id: &str,
     certs: Option<&Path>,
 ) -> Fallible<PathBuf> {
-    let mut command = Command::new(&cx.peers.oxds);
+    let mut command = Command::new(&cx.programs.oxds);
     command.arg("bootstrap");
     command.arg(match kind {
         Bootstrap::Grpc => "grpc",

@@ -147,9 +147,10 @@ impl Replica {
         let what = format!("{}: {what}", self.id);
         until(&what, limit, async || {
             let store = self.store().await?;
-            match is_so(&store) {
-                true => Ok(Some(store)),
-                false => Err(store.to_string().into()),
+            if is_so(&store) {
+                Ok(Some(store))
+            } else {
+                Err(store.to_string().into())
             }
         })
         .await
@@ -240,7 +241,7 @@ pub(crate) struct Publish<'a> {
 impl Publish<'_> {
     /// Begins it. Dropping the process kills it.
     pub(crate) fn begin(self) -> Fallible<Child> {
-        let mut command = Command::new(&self.cx.peers.oxds);
+        let mut command = Command::new(&self.cx.programs.oxds);
         command.arg("publish").arg(self.folder);
         command.args(["--etcd", self.urls]).args(self.options);
         command.stdin(Stdio::null()).kill_on_drop(true);

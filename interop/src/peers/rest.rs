@@ -32,8 +32,11 @@ impl RestPlane {
         folder: &Path,
         files: &[OsString],
     ) -> Fallible<Self> {
-        let mut command = Command::new(&cx.peers.python);
-        command.arg(&cx.peers.python_rest).arg(folder).args(files);
+        let mut command = Command::new(&cx.programs.python.interpreter);
+        command
+            .arg(&cx.programs.python.rest)
+            .arg(folder)
+            .args(files);
         let mut process = Process::spawn("rest", command, &cx.dir, |_| ())?;
         let http = process.line("http ", START).await?.parse()?;
         Ok(Self { process, http })

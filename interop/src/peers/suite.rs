@@ -83,7 +83,7 @@ impl SuiteServer {
     }
 
     fn command(cx: &Context, suite: Suite, host: &str, address: SocketAddr) -> Command {
-        let mut command = Command::new(&cx.peers.suite_servers[suite.index()]);
+        let mut command = Command::new(&cx.programs.suite.servers[suite.index()]);
         command.arg(format!("--port={}", address.port()));
         command.arg(format!("--host_name_override={host}"));
         command
@@ -126,7 +126,7 @@ impl SuiteClient {
         flags: &[&str],
     ) -> Fallible<Self> {
         let address = cx.address()?;
-        let mut command = Command::new(&cx.peers.suite_clients[suite.index()]);
+        let mut command = Command::new(&cx.programs.suite.clients[suite.index()]);
         command.arg(format!("--server=xds:///{LISTENER}"));
         command.arg(format!("--stats_port={}", address.port()));
         command.args(flags);

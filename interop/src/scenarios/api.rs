@@ -45,7 +45,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 async fn counterparts(context: Context) -> Fallible {
     let trees = Trees::write(&context.dir).await?;
     let buf = lines(
-        Command::new(&context.peers.buf)
+        Command::new(&context.programs.node.buf)
             .args([
                 "breaking",
                 "new",
@@ -73,15 +73,16 @@ async fn counterparts(context: Context) -> Fallible {
             alone.push(format!("{subject:?}: {finding}"));
         }
     }
-    match alone.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if alone.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "{} of {} findings of buf have no counterpart:\n{}",
             alone.len(),
             buf.len(),
             alone.join("\n")
         )
-        .into()),
+        .into())
     }
 }
 
@@ -198,7 +199,7 @@ impl Trees {
 /// Findings of `oxds api breaking`.
 async fn ours(context: &Context) -> Fallible<Vec<Value>> {
     lines(
-        Command::new(&context.peers.oxds)
+        Command::new(&context.programs.oxds)
             .args([
                 "api",
                 "breaking",

@@ -4,8 +4,8 @@ use super::{SETTLED, SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::channel::ChannelLoad;
-use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::{Bootstrap, bootstrap, call};
+use crate::peers::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::{Context, Fallible};
 
 /// `grpc-status` of a call to a service without configuration.
@@ -44,7 +44,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 /// go-control-plane over a folder, and a channel that it configures.
 struct Mesh {
     folder: Folder,
-    control_plane: ForeignControlPlane,
+    control_plane: ThirdPartyControlPlane,
     load: ChannelLoad,
 }
 
@@ -66,11 +66,11 @@ impl Mesh {
     }
 }
 
-async fn serve(cx: &Context, resources: &[String]) -> Fallible<(Folder, ForeignControlPlane)> {
+async fn serve(cx: &Context, resources: &[String]) -> Fallible<(Folder, ThirdPartyControlPlane)> {
     let folder = Folder::create(&cx.dir)?;
     folder.write("listener.yaml", &[api_listener()])?;
     folder.write("mesh.yaml", resources)?;
-    let control_plane = ForeignControlPlane::serve(cx, Foreign::Go, &folder).await?;
+    let control_plane = ThirdPartyControlPlane::serve(cx, ThirdParty::Go, &folder).await?;
     Ok((folder, control_plane))
 }
 
@@ -193,7 +193,7 @@ async fn outlives_its_control_plane(cx: Context) -> Fallible {
     mesh.folder
         .write("mesh.yaml", &weighted([0, 1], &blue, &green))?;
     let _control_plane =
-        ForeignControlPlane::serve_on(&cx, Foreign::Go, &mesh.folder, address).await?;
+        ThirdPartyControlPlane::serve_on(&cx, ThirdParty::Go, &mesh.folder, address).await?;
     mesh.load
         .calls
         .settle("calls at green", SETTLED, SOON, |counts| {

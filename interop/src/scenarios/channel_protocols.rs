@@ -7,8 +7,8 @@ use super::{SETTLED, SOON, Scenario};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::channel::ChannelLoad;
-use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::{Bootstrap, bootstrap};
+use crate::peers::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::{Context, Fallible};
 
 /// `grpc-status` of a call to a service without configuration.
@@ -16,7 +16,7 @@ const UNAVAILABLE: &str = "14 ";
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let mut all = Vec::new();
-    for make in [Foreign::Go, Foreign::Java] {
+    for make in [ThirdParty::Go, ThirdParty::Java] {
         for (protocol, what) in [(Protocol::Sotw, "sotw"), (Protocol::Delta, "delta")] {
             let name = format!("channel_by_{}_{what}", make.name());
             all.push(Scenario::new(name, move |cx| follows(cx, make, protocol)));
@@ -34,7 +34,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 ///
 /// Clusters that the route has left stay: neither of these control planes makes before it breaks. Over SotW,
 /// java-control-plane does not respond any more once a requested name is missing, so that nothing can be deleted there.
-async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
+async fn follows(cx: Context, make: ThirdParty, protocol: Protocol) -> Fallible {
     let (blue, red) = (Backend::start("blue").await?, Backend::start("red").await?);
     let green = Backend::start("green").await?;
     let folder = Folder::create(&cx.dir)?;
@@ -49,7 +49,7 @@ async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
         ]
     };
     folder.write("mesh.yaml", &both(&blue))?;
-    let mut control_plane = ForeignControlPlane::serve(&cx, make, &folder).await?;
+    let mut control_plane = ThirdPartyControlPlane::serve(&cx, make, &folder).await?;
     let file = bootstrap(&cx, Bootstrap::Grpc, control_plane.grpc).await?;
     let known = oxds_client::Bootstrap::from_json(&std::fs::read_to_string(file)?)?;
     let options = Options {
@@ -63,7 +63,7 @@ async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
     served_by(&load, &["green", "red"]).await?;
     // java-control-plane sends a new cluster before it is requested, and then not when it is.
     let name = match (make, protocol) {
-        (Foreign::Java, Protocol::Delta) => "green",
+        (ThirdParty::Java, Protocol::Delta) => "green",
         _ => "one",
     };
     let moved = |new: String| {
@@ -91,7 +91,7 @@ async fn follows(cx: Context, make: Foreign, protocol: Protocol) -> Fallible {
     served_by(&load, &["blue"]).await?;
     load.calls.none_failed()?;
 
-    if (make, protocol) == (Foreign::Java, Protocol::Sotw) {
+    if (make, protocol) == (ThirdParty::Java, Protocol::Sotw) {
         return Ok(());
     }
     folder.remove("listener.yaml")?;

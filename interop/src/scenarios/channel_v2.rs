@@ -11,8 +11,8 @@ use super::{SETTLED, SOON, Scenario, only_at};
 use crate::backend::Backend;
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, in_v2, routes};
 use crate::peers::channel::ChannelLoad;
-use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::oxds::Oxds;
+use crate::peers::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::wait::until;
 use crate::{Context, Fallible, http};
 
@@ -79,7 +79,7 @@ async fn follows_go_control_plane(cx: Context) -> Fallible {
         folder.write("mesh.yaml", &resources)
     };
     write(&all_to("blue", &blue))?;
-    let mut control_plane = ForeignControlPlane::serve(&cx, Foreign::GoV2, &folder).await?;
+    let mut control_plane = ThirdPartyControlPlane::serve(&cx, ThirdParty::GoV2, &folder).await?;
     let servers: [(_, &[&str]); 1] = [(control_plane.grpc, &[])];
     let load = ChannelLoad::start_with(bootstrap("old", &servers, TransportPolicy::Auto)?)?;
     served_by(&load, &["blue"]).await?;
@@ -127,7 +127,7 @@ async fn reports_its_load(cx: Context) -> Fallible {
     let mut resources = all_to("blue", &blue);
     resources[2] = cluster_with("blue", "lrs_server: { self: {} }");
     folder.write("mesh.yaml", &resources.map(|text| in_v2(&text)))?;
-    let control_plane = ForeignControlPlane::serve(&cx, Foreign::GoV2, &folder).await?;
+    let control_plane = ThirdPartyControlPlane::serve(&cx, ThirdParty::GoV2, &folder).await?;
     let servers: [(_, &[&str]); 1] = [(control_plane.grpc, &[])];
     let load = ChannelLoad::start_with(bootstrap("old", &servers, TransportPolicy::Auto)?)?;
     served_by(&load, &["blue"]).await?;
@@ -200,9 +200,10 @@ pub(super) async fn asks_in(oxds: &Oxds, node_id: &str, api: &str) -> Fallible {
             let in_version = kinds.iter().all(|kind| kind["api"] == api);
             node["in_sync"] == true && kinds.len() == 4 && in_version
         });
-        match is_so {
-            true => Ok(Some(())),
-            false => Err(status["nodes"].to_string().into()),
+        if is_so {
+            Ok(Some(()))
+        } else {
+            Err(status["nodes"].to_string().into())
         }
     })
     .await

@@ -132,11 +132,10 @@ impl Edge {
 
     /// Asserts that the listener was not sent again when a resource that it refers to changed.
     async fn kept_its_listener(&self, updates: u64) -> Fallible {
-        match self.listener_updates().await? == updates {
-            true => Ok(()),
-            false => {
-                Err("the listener was sent again when a resource that it refers to changed".into())
-            }
+        if self.listener_updates().await? == updates {
+            Ok(())
+        } else {
+            Err("the listener was sent again when a resource that it refers to changed".into())
         }
     }
 }

@@ -35,13 +35,13 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// One of the two: its address, whether it runs or not.
-struct Place {
+struct ServerSlot {
     make: Make,
     address: SocketAddr,
     folder: Folder,
 }
 
-impl Place {
+impl ServerSlot {
     async fn new(cx: &Context, make: Make, name: &str) -> Fallible<Self> {
         let dir = cx.dir.join(name);
         std::fs::create_dir_all(&dir)?;
@@ -88,8 +88,8 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
         Backend::start("first").await?,
         Backend::start("second").await?,
     );
-    let first = Place::new(&cx, pair[0], "first").await?;
-    let second = Place::new(&cx, pair[1], "second").await?;
+    let first = ServerSlot::new(&cx, pair[0], "first").await?;
+    let second = ServerSlot::new(&cx, pair[1], "second").await?;
     first.lead_to(&blue)?;
     second.lead_to(&green)?;
     let servers = [first.entry(), second.entry()];
@@ -147,6 +147,6 @@ async fn falls_back(cx: Context, pair: [Make; 2]) -> Fallible {
 async fn speaks_v3(control_plane: &ControlPlane) -> Fallible {
     match control_plane {
         ControlPlane::Oxds(oxds) => asks_in(oxds, "early", "v3").await,
-        ControlPlane::Foreign(_) => Ok(()),
+        ControlPlane::ThirdParty(_) => Ok(()),
     }
 }

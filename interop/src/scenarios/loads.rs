@@ -7,9 +7,9 @@ use super::{SOON, Scenario};
 use crate::backend::METHOD;
 use crate::config::{Folder, api_listener, assignment, cluster_with, routes};
 use crate::peers::channel::{call, open};
-use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::go_backend::GoBackend;
 use crate::peers::oxds::{self, Oxds};
+use crate::peers::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::wait::until;
 use crate::{Context, Fallible, http};
 
@@ -77,10 +77,7 @@ async fn to_oxds(cx: Context) -> Fallible {
             "requests": { "issued": GOOD + BAD, "succeeded": GOOD, "errors": BAD }, "in_progress": 0,
             "queue": { "requests": GOOD, "total": 3.0 * GOOD as f64 },
         });
-        match seen == expected {
-            true => Ok(Some(())),
-            false => Err(load.to_string().into()),
-        }
+        if seen == expected { Ok(Some(())) } else { Err(load.to_string().into()) }
     })
     .await
 }
@@ -91,7 +88,7 @@ async fn to_oxds(cx: Context) -> Fallible {
 /// calls and to the backend's metrics, and the stream ends cleanly (C-130, C-132, C-134, C-136, C-142, C-143).
 async fn to_go(cx: Context) -> Fallible {
     let (folder, _backend) = configured(&cx).await?;
-    let mut control_plane = ForeignControlPlane::serve(&cx, Foreign::Go, &folder).await?;
+    let mut control_plane = ThirdPartyControlPlane::serve(&cx, ThirdParty::Go, &folder).await?;
     let file = oxds::bootstrap(&cx, oxds::Bootstrap::Grpc, control_plane.grpc).await?;
     make_calls(Bootstrap::from_json(&std::fs::read_to_string(file)?)?).await?;
     let node = control_plane.load_line("lrs ", SOON).await?;
@@ -116,9 +113,10 @@ async fn to_go(cx: Context) -> Fallible {
         }
     }
     let is_of_blue = |load: &String| load.starts_with("blue  here ");
-    match loads.iter().all(is_of_blue) && !loads.iter().any(|load| load.contains("other")) {
-        true => Ok(()),
-        false => Err(format!("of another cluster, locality or metric: {loads:#?}").into()),
+    if loads.iter().all(is_of_blue) && !loads.iter().any(|load| load.contains("other")) {
+        Ok(())
+    } else {
+        Err(format!("of another cluster, locality or metric: {loads:#?}").into())
     }
 }
 

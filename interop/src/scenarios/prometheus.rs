@@ -82,9 +82,10 @@ scrape_configs: [{{ job_name: oxds, static_configs: [{{ targets: [\"{1}\"] }}] }
         found += usize::from(!prometheus.query(&query).await?.is_empty());
     }
     // What needs etcd, a state on disk, NACKs or convergence has no series here.
-    match found >= 12 {
-        true => Ok(()),
-        false => Err(format!("only {found} queries of the dashboard have a series").into()),
+    if found >= 12 {
+        Ok(())
+    } else {
+        Err(format!("only {found} queries of the dashboard have a series").into())
     }
 }
 
@@ -97,7 +98,7 @@ struct Prometheus {
 impl Prometheus {
     async fn start(cx: &Context, config: &Path) -> Fallible<Self> {
         let address = cx.address()?;
-        let mut command = Command::new(&cx.peers.prometheus);
+        let mut command = Command::new(&cx.programs.prometheus);
         command
             .arg(format!("--config.file={}", config.display()))
             .arg(format!(
@@ -120,9 +121,10 @@ impl Prometheus {
     async fn get(&self, path: &str) -> Fallible<Value> {
         let page = http::get(self.address, path).await?;
         let mut page: Value = serde_json::from_slice(&page)?;
-        match page["status"] == "success" {
-            true => Ok(page["data"].take()),
-            false => Err(format!("{path}: {page}").into()),
+        if page["status"] == "success" {
+            Ok(page["data"].take())
+        } else {
+            Err(format!("{path}: {page}").into())
         }
     }
 

@@ -17,8 +17,8 @@ use crate::backend::{Backend, METHOD};
 use crate::certificates::{Certificates, IDENTITY, Tls};
 use crate::config::{Folder, api_listener};
 use crate::peers::channel::{ChannelLoad, call, open};
-use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::rest::RestPlane;
+use crate::peers::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::{Context, Fallible};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -54,7 +54,7 @@ async fn channel_to_go(cx: Context) -> Fallible {
     let certificates = Certificates::create(&cx.dir)?;
     let options = certificates.of_go();
     let serve = async |address: SocketAddr| {
-        ForeignControlPlane::serve_with(&cx, Foreign::Go, &folder, address, &options).await
+        ThirdPartyControlPlane::serve_with(&cx, ThirdParty::Go, &folder, address, &options).await
     };
     let mut control_plane = serve(cx.address()?).await?;
     let address = control_plane.grpc;

@@ -165,7 +165,7 @@ impl Secured {
 
     /// An `oxds` command with this server and its certificates.
     fn asking(&self, cx: &Context, words: &[&str]) -> Command {
-        let mut command = Command::new(&cx.peers.oxds);
+        let mut command = Command::new(&cx.programs.oxds);
         command.args(words).args(["--node-id", NODE]);
         command.args(["--server", &self.oxds.grpc.to_string()]);
         command.args(self.certificates.of_asking(self.tls));
@@ -237,7 +237,7 @@ async fn watch_follows_an_edit(cx: Context, tls: Tls) -> Fallible {
     let secured = Secured::start(&cx, tls, &[("a.yaml", &[cluster("a")])]).await?;
     let url = format!("https://{}", secured.oxds.grpc);
     let by_ads = secured.asking(&cx, &["watch", "clusters", "-o", "json"]);
-    let mut by_rest = Command::new(&cx.peers.oxds);
+    let mut by_rest = Command::new(&cx.programs.oxds);
     by_rest.args(["watch", "clusters", "-o", "json", "--node-id", NODE]);
     by_rest.args(["--rest", &url]);
     by_rest.args(secured.certificates.of_asking(tls));

@@ -90,9 +90,12 @@ impl Plane {
 
 /// A cluster `blue` with these endpoints; the ones in `draining` drain.
 fn blue(backends: &[&Backend], draining: &[SocketAddr]) -> [String; 3] {
-    let fields = |address| match draining.contains(&address) {
-        true => "health_status: DRAINING",
-        false => "",
+    let fields = |address| {
+        if draining.contains(&address) {
+            "health_status: DRAINING"
+        } else {
+            ""
+        }
     };
     let all = backends.iter().map(|backend| backend.address);
     let endpoints = all.map(|address| endpoint(address, fields(address)));

@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::{SOON, Scenario};
 use crate::config::{Folder, LISTENER, ROUTES, api_listener, assignment, cluster, routes};
-use crate::peers::foreign::{Foreign, ForeignControlPlane};
 use crate::peers::rest::RestPlane;
+use crate::peers::third_party::{ThirdParty, ThirdPartyControlPlane};
 use crate::{Context, Fallible};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -76,11 +76,12 @@ fn write(folder: &Folder, service: &str, weight: &[(&str, u32)]) -> Fallible {
 async fn per_type_follows_an_edit(cx: Context, delta: bool) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     write(&folder, "blue", &[("blue", 1)])?;
-    let control_plane = ForeignControlPlane::serve(&cx, Foreign::Go, &folder).await?;
+    let control_plane = ThirdPartyControlPlane::serve(&cx, ThirdParty::Go, &folder).await?;
     let grpc = Grpc::new(&control_plane.grpc.to_string())?;
-    let source: Source = match delta {
-        true => grpc.delta().into(),
-        false => grpc.into(),
+    let source: Source = if delta {
+        grpc.delta().into()
+    } else {
+        grpc.into()
     };
     let client = client()?;
     let mut listener = client.watch_from::<Listener>(&source, LISTENER)?;
@@ -162,8 +163,9 @@ async fn rest_follows_an_edit(cx: Context) -> Fallible {
 
 async fn expect(watch: &mut Watch<Cluster>, service: &str) -> Fallible {
     let found = value(watch).await?;
-    match &*found.eds_service_name == service {
-        true => Ok(()),
-        false => Err(format!("{} instead of {service}", found.eds_service_name).into()),
+    if &*found.eds_service_name == service {
+        Ok(())
+    } else {
+        Err(format!("{} instead of {service}", found.eds_service_name).into())
     }
 }

@@ -71,12 +71,12 @@ async fn is_usable(cx: Context) -> Fallible {
     }
     let mut command = Command::new("node");
     command
-        .arg(&cx.peers.node_page)
+        .arg(&cx.programs.node.page)
         .arg(format!("http://{}", oxds.http))
         .args([folder.path(), &pictures])
         .arg(format!("http://{}", replica.http))
-        .env("NODE_PATH", &cx.peers.node_modules)
-        .env("CHROMIUM", &cx.peers.chromium);
+        .env("NODE_PATH", &cx.programs.node.modules)
+        .env("CHROMIUM", &cx.programs.node.chromium);
     let mut browser = Process::spawn("browser", command, &cx.dir, |_| {})?;
     browser.line("done", LIMIT).await?;
     Ok(())

@@ -79,12 +79,11 @@ impl Subscriber {
     ) -> Fallible {
         until(what, limit, async || {
             let seen = lock(&self.seen);
-            match is_so(&seen.has) {
-                true => Ok(Some(())),
-                false => {
-                    let first: Vec<_> = seen.has.iter().take(4).collect();
-                    Err(format!("it has {} clusters: {first:?}…", seen.has.len()).into())
-                }
+            if is_so(&seen.has) {
+                Ok(Some(()))
+            } else {
+                let first: Vec<_> = seen.has.iter().take(4).collect();
+                Err(format!("it has {} clusters: {first:?}…", seen.has.len()).into())
             }
         })
         .await

@@ -44,8 +44,8 @@ impl Release {
 
     fn program(self, cx: &Context) -> PathBuf {
         match self {
-            Self::Current => cx.peers.etcd.server.clone(),
-            Self::Debian => cx.peers.etcd.debian_server.clone(),
+            Self::Current => cx.programs.etcd.server.clone(),
+            Self::Debian => cx.programs.etcd.debian_server.clone(),
         }
     }
 }
@@ -132,10 +132,10 @@ impl Etcd {
         Ok(Self {
             members: sites.into_iter().map(start).collect::<Fallible<_>>()?,
             release,
-            etcdctl: cx.peers.etcd.etcdctl.clone(),
+            etcdctl: cx.programs.etcd.etcdctl.clone(),
             restorer: match release {
-                Release::Current => cx.peers.etcd.etcdutl.clone(),
-                Release::Debian => cx.peers.etcd.debian_etcdctl.clone(),
+                Release::Current => cx.programs.etcd.etcdutl.clone(),
+                Release::Debian => cx.programs.etcd.debian_etcdctl.clone(),
             },
         })
     }

@@ -5,8 +5,8 @@
 pub(super) struct Case {
     /// Number of the behaviour that it is about, as in the page of conformance.
     pub(super) row: &'static str,
-    pub(super) place: Place,
-    /// A flow mapping of YAML without its braces, which is merged into the place as by RFC 7386; a mapping with `@type` replaces
+    pub(super) target: PatchTarget,
+    /// A flow mapping of YAML without its braces, which is merged into the target as by RFC 7386; a mapping with `@type` replaces
     /// the old one. `<0..9>` is a drawn number, `<a|b>` one of these texts; `NANOS` and `SECONDS` are durations out of range.
     pub(super) patch: &'static str,
     /// `None` if all clients must agree.
@@ -43,7 +43,7 @@ impl Party {
 
 /// Where a patch belongs in the base configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum PatchTarget {
     Listener,
     /// The `HttpConnectionManager` of the listener.
     Manager,
@@ -65,7 +65,7 @@ pub(super) enum Place {
     Endpoint,
 }
 
-impl Place {
+impl PatchTarget {
     /// Name in reports and in the page.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -94,10 +94,10 @@ impl Case {
 }
 
 /// A case about which all clients agree.
-pub(super) const fn same(row: &'static str, place: Place, patch: &'static str) -> Case {
+pub(super) const fn same(row: &'static str, target: PatchTarget, patch: &'static str) -> Case {
     Case {
         row,
-        place,
+        target,
         patch,
         difference: None,
     }
@@ -107,13 +107,13 @@ pub(super) const fn same(row: &'static str, place: Place, patch: &'static str) -
 pub(super) const fn only(
     nacked_by: &'static [Party],
     row: &'static str,
-    place: Place,
+    target: PatchTarget,
     patch: &'static str,
     rule: &'static str,
 ) -> Case {
     Case {
         row,
-        place,
+        target,
         patch,
         difference: Some(Difference { nacked_by, rule }),
     }

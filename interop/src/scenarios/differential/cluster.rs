@@ -1,6 +1,6 @@
 //! Cases of clusters: C-196 … C-206.
 
-use super::case::Place::Cluster;
+use super::case::PatchTarget::Cluster;
 use super::case::{CORE, CORE_GO, CORE_OXDS, Case, GO, GO_OXDS, OXDS, only, same};
 
 pub(super) const CASES: &[Case] = &[

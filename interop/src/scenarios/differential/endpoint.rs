@@ -1,6 +1,6 @@
 //! Cases of assignments: C-207 … C-217.
 
-use super::case::Place::{Assignment, Endpoint, Locality};
+use super::case::PatchTarget::{Assignment, Endpoint, Locality};
 use super::case::{CORE, CORE_OXDS, Case, GO, GO_OXDS, OXDS, only, same};
 
 pub(super) const CASES: &[Case] = &[

@@ -7,7 +7,7 @@ use oxds_types::{ResourceType, descriptor, discovery::Any};
 use prost::Message as _;
 use serde_json::Value;
 
-use super::case::{Case, Place};
+use super::case::{Case, PatchTarget};
 use crate::Fallible;
 
 /// A duration that JSON can express, in place of one that it cannot: nanoseconds of more than a second.
@@ -131,13 +131,15 @@ pub(super) fn configuration(
     backend: std::net::SocketAddr,
 ) -> Fallible<Configuration> {
     let patch = drawn(case.patch, random)?;
-    let (changed, pointer) = place(case.place);
+    let (changed, pointer) = patched(case.target);
     let mut resources = BTreeMap::new();
     for (resource_type, text) in base(target, backend) {
         let mut value = yaml(&text)?;
         let is_changed = resource_type == changed;
         if is_changed {
-            let target = value.pointer_mut(pointer).ok_or("a place without a base")?;
+            let target = value
+                .pointer_mut(pointer)
+                .ok_or("a target without a base")?;
             merge(target, yaml(&format!("{{ {patch} }}"))?);
         }
         let any = encoded(&value).map_err(|error| format!("{}: {patch}: {error}", case.row))?;
@@ -233,24 +235,24 @@ fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) {
     }
 }
 
-/// Resource type and JSON pointer of a place.
-fn place(place: Place) -> (ResourceType, &'static str) {
-    match place {
-        Place::Listener => (ResourceType::LISTENER, ""),
-        Place::Manager => (ResourceType::LISTENER, "/api_listener/api_listener"),
-        Place::Fault => (
+/// Resource type and JSON pointer of a target.
+fn patched(target: PatchTarget) -> (ResourceType, &'static str) {
+    match target {
+        PatchTarget::Listener => (ResourceType::LISTENER, ""),
+        PatchTarget::Manager => (ResourceType::LISTENER, "/api_listener/api_listener"),
+        PatchTarget::Fault => (
             ResourceType::LISTENER,
             "/api_listener/api_listener/http_filters/0/typed_config",
         ),
-        Place::Routes => (ResourceType::ROUTE, ""),
-        Place::VirtualHost => (ResourceType::ROUTE, "/virtual_hosts/0"),
-        Place::Route => (ResourceType::ROUTE, "/virtual_hosts/0/routes/0"),
-        Place::Match => (ResourceType::ROUTE, "/virtual_hosts/0/routes/0/match"),
-        Place::Action => (ResourceType::ROUTE, "/virtual_hosts/0/routes/0/route"),
-        Place::Cluster => (ResourceType::CLUSTER, ""),
-        Place::Assignment => (ResourceType::ENDPOINT, ""),
-        Place::Locality => (ResourceType::ENDPOINT, "/endpoints/0"),
-        Place::Endpoint => (ResourceType::ENDPOINT, "/endpoints/0/lb_endpoints/0"),
+        PatchTarget::Routes => (ResourceType::ROUTE, ""),
+        PatchTarget::VirtualHost => (ResourceType::ROUTE, "/virtual_hosts/0"),
+        PatchTarget::Route => (ResourceType::ROUTE, "/virtual_hosts/0/routes/0"),
+        PatchTarget::Match => (ResourceType::ROUTE, "/virtual_hosts/0/routes/0/match"),
+        PatchTarget::Action => (ResourceType::ROUTE, "/virtual_hosts/0/routes/0/route"),
+        PatchTarget::Cluster => (ResourceType::CLUSTER, ""),
+        PatchTarget::Assignment => (ResourceType::ENDPOINT, ""),
+        PatchTarget::Locality => (ResourceType::ENDPOINT, "/endpoints/0"),
+        PatchTarget::Endpoint => (ResourceType::ENDPOINT, "/endpoints/0/lb_endpoints/0"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cases of listeners: C-170 … C-178, and the fault filter.
 
-use super::case::Place::{Fault, Listener, Manager};
+use super::case::PatchTarget::{Fault, Listener, Manager};
 use super::case::{CORE, CORE_OXDS, Case, GO_OXDS, OXDS, only, same};
 
 pub(super) const CASES: &[Case] = &[

@@ -224,7 +224,7 @@ impl Outcome<'_> {
 impl std::fmt::Display for Outcome<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Configuration { case, patch, .. } = self.configuration;
-        write!(f, "{} {}: {patch}", case.row, case.place.name())?;
+        write!(f, "{} {}: {patch}", case.row, case.target.name())?;
         if let Some(difference) = case.difference {
             write!(f, " (a listed difference: {})", difference.rule)?;
         }

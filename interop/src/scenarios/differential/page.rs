@@ -29,7 +29,7 @@ fn section() -> String {
         let _ = writeln!(
             text,
             "| {}: `{patch}` | {} | {} | {} ({}) |",
-            case.place.name(),
+            case.target.name(),
             names(true),
             names(false),
             difference.rule,

@@ -1,6 +1,6 @@
 //! Cases of routes: C-180 … C-195.
 
-use super::case::Place::{Action, Match, Route, Routes, VirtualHost};
+use super::case::PatchTarget::{Action, Match, Route, Routes, VirtualHost};
 use super::case::{CORE, CORE_GO, CORE_OXDS, Case, GO_OXDS, OXDS, only, same};
 
 pub(super) const CASES: &[Case] = &[

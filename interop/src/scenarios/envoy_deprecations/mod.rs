@@ -65,9 +65,10 @@ async fn agrees_on_refused_fields(cx: Context) -> Fallible {
         let nacked: BTreeSet<String> = reasons.keys().cloned().collect();
         let decided: BTreeSet<_> = accepted.union(&nacked).cloned().collect();
         let missing: Vec<_> = names.difference(&decided).collect();
-        match missing.is_empty() {
-            true => Ok(Some((nacked, reasons))),
-            false => Err(format!("neither: {missing:?}; NACKed: {nacked:?}").into()),
+        if missing.is_empty() {
+            Ok(Some((nacked, reasons)))
+        } else {
+            Err(format!("neither: {missing:?}; NACKed: {nacked:?}").into())
         }
     })
     .await?;
@@ -105,7 +106,7 @@ async fn agrees_on_refused_fields(cx: Context) -> Fallible {
 
 /// Returns the resources that `oxds validate` refuses, with the reasons.
 async fn refused_by_oxds(cx: &Context, folder: &Folder) -> Fallible<BTreeMap<String, String>> {
-    let mut command = Command::new(&cx.peers.oxds);
+    let mut command = Command::new(&cx.programs.oxds);
     command.arg("validate").arg(folder.path());
     command.args(["--format", "json"]);
     // Exit code 1: it has errors.

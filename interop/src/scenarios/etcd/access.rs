@@ -277,7 +277,7 @@ async fn programs(cx: Context) -> Fallible {
     content.set(&[("a", "1")])?;
     let folder = crate::config::Folder::create(&cx.dir)?;
     let oxds = Oxds::serve(&cx, &folder).await?;
-    let mut kine = Command::new(&cx.peers.kine);
+    let mut kine = Command::new(&cx.programs.etcd.kine);
     kine.arg("127.0.0.1:0");
     let mut kine = Process::spawn("kine", kine, &cx.dir, |_| ())?;
     let part_of_etcd = kine.line("listening ", RETURN).await?.parse()?;
@@ -291,7 +291,7 @@ async fn programs(cx: Context) -> Fallible {
         ),
     ] {
         let url = format!("http://{address}");
-        let mut command = Command::new(&cx.peers.oxds);
+        let mut command = Command::new(&cx.programs.oxds);
         command.args(["serve", "--etcd", &url]);
         command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command

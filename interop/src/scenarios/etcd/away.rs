@@ -216,8 +216,9 @@ async fn compacted(cx: Context, release: Release) -> Fallible {
     client.has_only(&[("a", "3"), ("c", "1")], SOON).await?;
     client.received_once(mark, &[("a", "3")], &["b"])?;
     let again = replica.store().await?["reads"].as_u64();
-    match again == reads.map(|reads| reads + 1) {
-        true => Ok(()),
-        false => Err(format!("{reads:?} reads, then {again:?}: expected one more").into()),
+    if again == reads.map(|reads| reads + 1) {
+        Ok(())
+    } else {
+        Err(format!("{reads:?} reads, then {again:?}: expected one more").into())
     }
 }

@@ -56,9 +56,10 @@ async fn join(cx: Context, release: Release) -> Fallible {
     second.restart().await?;
     until("the share of the new replica", SOON * 3, async || {
         let (old, new) = (first.clients().await?, second.clients().await?);
-        match new >= SHARE && old >= SHARE {
-            true => Ok(Some(())),
-            false => Err(format!("{old} and {new} clients").into()),
+        if new >= SHARE && old >= SHARE {
+            Ok(Some(()))
+        } else {
+            Err(format!("{old} and {new} clients").into())
         }
     })
     .await?;

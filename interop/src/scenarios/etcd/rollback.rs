@@ -110,9 +110,10 @@ async fn all_have(envoys: &[Envoy], text: &str) -> Fallible {
                 .filter_map(|config| config["dynamic_active_clusters"].as_array())
                 .flatten();
             let has = |cluster: &Value| cluster["cluster"]["alt_stat_name"] == text;
-            match clusters.any(has) {
-                true => Ok(Some(())),
-                false => Err(dump.to_string().into()),
+            if clusters.any(has) {
+                Ok(Some(()))
+            } else {
+                Err(dump.to_string().into())
             }
         })
         .await?;
@@ -127,9 +128,10 @@ async fn rolled_back(replica: &Replica, number: usize) -> Fallible {
         let rollbacks = replica.status().await?["rollbacks"].take();
         let list = rollbacks.as_array().ok_or("no rollbacks")?;
         let is_complete = |one: &Value| one["nodes"] == REPLICAS && one["name"] == "a";
-        match list.len() == number && list.iter().all(is_complete) {
-            true => Ok(Some(())),
-            false => Err(rollbacks.to_string().into()),
+        if list.len() == number && list.iter().all(is_complete) {
+            Ok(Some(()))
+        } else {
+            Err(rollbacks.to_string().into())
         }
     })
     .await

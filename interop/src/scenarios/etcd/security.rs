@@ -152,9 +152,10 @@ async fn tls(cx: Context, release: Release) -> Fallible {
     };
     let names = async |what: &str, options: &ClientOptions, text: &str| -> Fallible {
         let fault = fault(options).await?;
-        match fault.contains(text) {
-            true => Ok(()),
-            false => Err(format!("{what}: {fault:?}, expected {text:?}").into()),
+        if fault.contains(text) {
+            Ok(())
+        } else {
+            Err(format!("{what}: {fault:?}, expected {text:?}").into())
         }
     };
     let wrong = options(client_files("other.pem", true))?;

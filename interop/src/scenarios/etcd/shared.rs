@@ -33,9 +33,10 @@ pub(super) fn refused<T>(answer: Result<T, EtcdError>, what: &str, expected: &Re
     reason = "most callers have temporary values"
 )]
 pub(super) fn equal<T: PartialEq + std::fmt::Debug>(what: &str, seen: T, expected: T) -> Fallible {
-    match seen == expected {
-        true => Ok(()),
-        false => Err(format!("{what}: {seen:?}, expected {expected:?}").into()),
+    if seen == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: {seen:?}, expected {expected:?}").into())
     }
 }
 
@@ -163,9 +164,10 @@ impl InEtcd {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             staged: 0,
         };
-        match *self == expected {
-            true => Ok(()),
-            false => Err(format!("in etcd: {self:?}, expected {expected:?}").into()),
+        if *self == expected {
+            Ok(())
+        } else {
+            Err(format!("in etcd: {self:?}, expected {expected:?}").into())
         }
     }
 }

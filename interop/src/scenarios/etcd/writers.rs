@@ -100,7 +100,7 @@ async fn concurrent(cx: Context, release: Release) -> Fallible {
         let content = Content::new(&cx, file, &urls)?;
         content.set(&[(cluster, text)])?;
         let Publish { cx, folder, .. } = content.command(&[]);
-        let mut command = std::process::Command::new(&cx.peers.oxds);
+        let mut command = std::process::Command::new(&cx.programs.oxds);
         command.arg("publish").arg(folder).args(["--etcd", &urls]);
         Ok(command)
     };
@@ -195,9 +195,10 @@ async fn unknown(cx: Context, release: Release) -> Fallible {
         let writer = content.command(&[]).begin()?;
         gate.loses(SOON).await?;
         replica.serves(seq, SOON).await?;
-        match kills {
-            true => etcd.members[leader].kill().await?,
-            false => gate.cut_all(),
+        if kills {
+            etcd.members[leader].kill().await?
+        } else {
+            gate.cut_all()
         }
         ended(writer)
             .await?

@@ -113,20 +113,19 @@ async fn assert_explained(cx: &Context, folder: &Folder, cases: Vec<Value>) -> F
     }
     let file = cx.dir.join("tests.yaml");
     std::fs::write(&file, json!({ "tests": cases }).to_string())?;
-    let mut command = Command::new(&cx.peers.oxds);
+    let mut command = Command::new(&cx.programs.oxds);
     command.args(["route", "test"]).arg(&file);
     command.arg("--dir").arg(folder.path());
     let report = command.output().await?;
     let text = String::from_utf8_lossy(&report.stdout);
     std::fs::write(cx.dir.join("explained.log"), text.as_bytes())?;
-    match report.status.success() {
-        true => Ok(()),
-        false => {
-            let failures = text.lines().filter(|line| line.starts_with("FAIL"));
-            let failures: Vec<_> = failures.take(20).collect();
-            let stderr = String::from_utf8_lossy(&report.stderr);
-            Err(format!("{}\n{stderr}", failures.join("\n     ")).into())
-        }
+    if report.status.success() {
+        Ok(())
+    } else {
+        let failures = text.lines().filter(|line| line.starts_with("FAIL"));
+        let failures: Vec<_> = failures.take(20).collect();
+        let stderr = String::from_utf8_lossy(&report.stderr);
+        Err(format!("{}\n{stderr}", failures.join("\n     ")).into())
     }
 }
 
@@ -216,7 +215,7 @@ async fn envoy_shares(cx: Context) -> Fallible {
         };
         *found.entry(body).or_default() += 1.0 / COUNT as f64;
     }
-    let mut command = Command::new(&cx.peers.oxds);
+    let mut command = Command::new(&cx.programs.oxds);
     command.args([
         "route",
         "--listener",
@@ -303,7 +302,7 @@ async fn grpc_go_routes(cx: Context) -> Fallible {
     });
     let list = cx.dir.join("requests.jsonl");
     std::fs::write(&list, lines.collect::<Vec<_>>().join("\n"))?;
-    let mut command = Command::new(&cx.peers.go_client);
+    let mut command = Command::new(&cx.programs.go.client);
     command.args(["-", METHOD, "16", "requests"]).arg(&list);
     command.env("GRPC_XDS_BOOTSTRAP", &file);
     let mut calls = Process::spawn(Grpc::Go.name(), command, &cx.dir, |_| ())?;

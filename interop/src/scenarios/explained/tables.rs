@@ -92,9 +92,10 @@ const FRACTIONS: &[&str] = &[
 /// Draws one route, as a flow mapping.
 fn route(random: &mut Random, client: Client) -> String {
     let is_envoy = client == Client::Envoy;
-    let mut conditions = vec![match is_envoy && random.below(6) == 0 {
-        true => random.one(ENVOY_PATHS).to_owned(),
-        false => random.one(PATHS).to_owned(),
+    let mut conditions = vec![if is_envoy && random.below(6) == 0 {
+        random.one(ENVOY_PATHS).to_owned()
+    } else {
+        random.one(PATHS).to_owned()
     }];
     let headers: Vec<_> = (0..random.below(3))
         .map(|_| match (random.below(4), client) {

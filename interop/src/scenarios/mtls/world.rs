@@ -2,13 +2,14 @@
 
 use oxds_testkit::certificates::Authority;
 
-use crate::certificates::{ServiceFiles, Tls};
+use crate::certificates::Tls;
 use crate::config::server::{Chain, listener, rbac_filter, upstream_tls};
 use crate::config::{Folder, api_listener, assignment, cluster_with, routes};
 use crate::peers::channel::ChannelLoad;
 use crate::peers::grpc::{Grpc, GrpcLoad};
 use crate::peers::grpc_server::{GrpcServer, ServerMake};
 use crate::peers::oxds::Oxds;
+use crate::peers::service_files::ServiceFiles;
 use crate::{Context, Fallible, calls::Calls};
 
 /// Number of calls in a row that must fail. Each is retried three times, after a pause.

@@ -19,10 +19,11 @@ use self::cases::{Case, Client, IDENTITIES, IdentityCase, PLAINTEXT};
 use self::engine::{Engine, Received};
 use self::resources::{Route, listener, routes, service};
 use super::{SOON, Scenario};
-use crate::certificates::{ServiceFiles, Tls};
+use crate::certificates::Tls;
 use crate::config::Folder;
 use crate::peers::grpc_server::{GrpcServer, ServerMake};
 use crate::peers::oxds::{Bootstrap, Oxds, bootstrap};
+use crate::peers::service_files::ServiceFiles;
 use crate::raw::{ALPN, RawClient, RawStatus};
 use crate::{Context, Fallible};
 
@@ -73,9 +74,10 @@ impl Differences {
     }
 
     fn none(self) -> Fallible {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(self.0.join("\n     ").into()),
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(self.0.join("\n     ").into())
         }
     }
 }

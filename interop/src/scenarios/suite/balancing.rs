@@ -65,9 +65,12 @@ async fn affinity(cx: Context, cast: Cast) -> Fallible {
     let backends = servers(&cx, cast, ["a", "b", "c"]).await?;
     let resources = |unhealthy: Option<&str>| {
         let endpoints = backends.iter().zip(["a", "b", "c"]);
-        let endpoints = endpoints.map(|(server, host)| match unhealthy == Some(host) {
-            true => endpoint(server.address, "health_status: UNHEALTHY"),
-            false => endpoint(server.address, ""),
+        let endpoints = endpoints.map(|(server, host)| {
+            if unhealthy == Some(host) {
+                endpoint(server.address, "health_status: UNHEALTHY")
+            } else {
+                endpoint(server.address, "")
+            }
         });
         [
             route_config(&[format!(
@@ -227,13 +230,15 @@ async fn in_progress(mesh: &mut Mesh, method: RpcType, limit: i32) -> Fallible {
             return Err(format!("{open}").into());
         }
         last_started = stats.rpcs_started;
-        steady = match (limit - 5..=limit + 5).contains(&open) {
-            true => steady + 1,
-            false => 0,
+        steady = if (limit - 5..=limit + 5).contains(&open) {
+            steady + 1
+        } else {
+            0
         };
-        match steady >= STEADY {
-            true => Ok(Some(())),
-            false => Err(format!("{open}").into()),
+        if steady >= STEADY {
+            Ok(Some(()))
+        } else {
+            Err(format!("{open}").into())
         }
     })
     .await
@@ -298,9 +303,12 @@ async fn failover(cx: Context, cast: Cast) -> Fallible {
     // The second priority moves into the first one for a gentle failover.
     let resources = |unhealthy: usize, second: u32| {
         let first = [&a, &b, &c].into_iter().enumerate();
-        let first = first.map(|(index, server)| match index < unhealthy {
-            true => endpoint(server.address, "health_status: UNHEALTHY"),
-            false => endpoint(server.address, ""),
+        let first = first.map(|(index, server)| {
+            if index < unhealthy {
+                endpoint(server.address, "health_status: UNHEALTHY")
+            } else {
+                endpoint(server.address, "")
+            }
         });
         let second = (second, vec![endpoint(d.address, "")]);
         [
@@ -434,8 +442,9 @@ async fn subsetting(cx: Context, cast: Cast) -> Fallible {
         }
         reached.extend(seen.rpcs_by_peer.into_keys());
     }
-    match reached.len() > 4 {
-        true => Ok(()),
-        false => Err(format!("all clients have {reached:?}").into()),
+    if reached.len() > 4 {
+        Ok(())
+    } else {
+        Err(format!("all clients have {reached:?}").into())
     }
 }

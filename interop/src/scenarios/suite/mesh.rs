@@ -81,7 +81,7 @@ impl Mesh {
     /// Replaces the route to the servers. Returns once a foreign control plane serves it; for ours, the results of the
     /// calls show when it does.
     pub(super) async fn edit(&self, resources: &[String]) -> Fallible {
-        let ControlPlane::Foreign(theirs) = &self.control_plane else {
+        let ControlPlane::ThirdParty(theirs) = &self.control_plane else {
             return self.folder.write("mesh.yaml", resources);
         };
         let before = theirs.snapshots();
@@ -104,9 +104,10 @@ impl Mesh {
             let before = self.client.total().await?;
             self.client.next(n).await?;
             let codes = codes(&before, &self.client.total().await?);
-            match wanted(&codes) {
-                true => Ok(Some(())),
-                false => Err(format!("{codes:?}").into()),
+            if wanted(&codes) {
+                Ok(Some(()))
+            } else {
+                Err(format!("{codes:?}").into())
             }
         })
         .await

@@ -9,10 +9,11 @@ use oxds_testkit::certificates::Authority;
 
 use super::super::{SETTLED, scenario::Ending};
 use super::mesh::{Cast, Mesh};
-use crate::certificates::{ServiceFiles, Tls};
+use crate::certificates::Tls;
 use crate::config::server::{Chain, listener, upstream_tls};
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
 use crate::peers::control_plane::ControlPlane;
+use crate::peers::service_files::ServiceFiles;
 use crate::peers::suite::{SuiteClient, SuiteServer};
 use crate::{Context, Fallible};
 

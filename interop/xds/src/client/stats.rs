@@ -44,14 +44,14 @@ struct Watcher {
     calls: Range<u64>,
     /// Number of watched calls that have not ended.
     left: u64,
-    wanted: Wanted,
+    keys_requested: RequestedKeys,
     seen: LoadBalancerStatsResponse,
     ended: Option<oneshot::Sender<()>>,
 }
 
 /// Requested metadata keys.
 #[derive(Debug)]
-enum Wanted {
+enum RequestedKeys {
     All,
     /// In lower case.
     Keys(Vec<String>),
@@ -125,7 +125,7 @@ impl Stats {
         let watcher = Watcher {
             calls: counts.next..counts.next.saturating_add(calls),
             left: calls,
-            wanted: Wanted::of(keys),
+            keys_requested: RequestedKeys::of(keys),
             seen: LoadBalancerStatsResponse::default(),
             ended: Some(ended),
         };
@@ -187,17 +187,22 @@ impl Watcher {
         *self.seen.rpcs_by_peer.entry(host.clone()).or_default() += 1;
         let of_method = self.seen.rpcs_by_method.entry(method).or_default();
         *of_method.rpcs_by_peer.entry(host.clone()).or_default() += 1;
-        if self.wanted.nothing() {
+        if self.keys_requested.nothing() {
             return;
         }
-        let mut metadata = self.wanted.pick(&answer.initial, MetadataType::Initial);
-        metadata.extend(self.wanted.pick(&answer.trailing, MetadataType::Trailing));
+        let mut metadata = self
+            .keys_requested
+            .pick(&answer.initial, MetadataType::Initial);
+        metadata.extend(
+            self.keys_requested
+                .pick(&answer.trailing, MetadataType::Trailing),
+        );
         let of_peer = self.seen.metadatas_by_peer.entry(host.clone()).or_default();
         of_peer.rpc_metadata.push(RpcMetadata { metadata });
     }
 }
 
-impl Wanted {
+impl RequestedKeys {
     fn of(keys: &[String]) -> Self {
         if keys.iter().any(|key| key == "*") {
             return Self::All;
@@ -212,7 +217,7 @@ impl Wanted {
     fn wants(&self, key: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Keys(keys) => keys.iter().any(|wanted| wanted == key),
+            Self::Keys(keys) => keys.iter().any(|own| own == key),
         }
     }
 
@@ -221,8 +226,8 @@ impl Wanted {
             KeyAndValueRef::Ascii(key, value) => (key.as_str(), value.as_encoded_bytes()),
             KeyAndValueRef::Binary(key, value) => (key.as_str(), value.as_encoded_bytes()),
         });
-        let wanted = entries.filter(|(key, _)| self.wants(key));
-        wanted
+        let requested = entries.filter(|(key, _)| self.wants(key));
+        requested
             .map(|(key, value)| MetadataEntry {
                 key: key.to_owned(),
                 value: String::from_utf8_lossy(value).into_owned(),

@@ -135,12 +135,11 @@ impl Server {
             host: host.into(),
             id: flags.server_id.as_str().into(),
         };
-        let test = match flags.secure_mode {
-            true => TestPort::xds(&flags, &service)?,
-            false => {
-                let port = Port::bind(flags.port, flags.address_type).await?;
-                TestPort::Plain(port, service)
-            }
+        let test = if flags.secure_mode {
+            TestPort::xds(&flags, &service)?
+        } else {
+            let port = Port::bind(flags.port, flags.address_type).await?;
+            TestPort::Plain(port, service)
         };
         Ok(Self { test, maintenance })
     }

@@ -49,11 +49,10 @@ impl Figures {
     /// Fails if most publishes came to nothing: then the run has checked little.
     pub(super) fn is_worth_its_name(&self, publishes: usize) -> Fallible {
         let acknowledged = self.endings.get(&Ending::Acknowledged);
-        match acknowledged.is_some_and(|count| *count > publishes / 2)
-            && self.states > publishes / 4
-        {
-            true => Ok(()),
-            false => Err(format!("too little was checked: {self}").into()),
+        if acknowledged.is_some_and(|count| *count > publishes / 2) && self.states > publishes / 4 {
+            Ok(())
+        } else {
+            Err(format!("too little was checked: {self}").into())
         }
     }
 }

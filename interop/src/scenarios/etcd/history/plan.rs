@@ -185,9 +185,10 @@ impl Deck {
     fn fault(&mut self, kind: Kind) -> Fault {
         let random = &mut self.random;
         let begins = random.millis(CALM, CALM + 2_000);
-        let lasts = match self.has_long && random.one_in(25) {
-            true => random.millis(6_000, 14_000),
-            false => random.millis(200, 2_000),
+        let lasts = if self.has_long && random.one_in(25) {
+            random.millis(6_000, 14_000)
+        } else {
+            random.millis(200, 2_000)
         };
         let steps = [-86_400, -3_600, -60, -5, 5, 60, 3_600, 86_400];
         Fault {

@@ -60,9 +60,10 @@ pub(super) async fn by_library(urls: &str, change: &Change, manner: Manner) -> F
         force: true,
         accept_restored: manner.accepts_restored,
         give_up_after: GIVE_UP,
-        request_limit: match manner.is_large {
-            true => SMALL_REQUESTS,
-            false => DEFAULT_REQUEST_LIMIT,
+        request_limit: if manner.is_large {
+            SMALL_REQUESTS
+        } else {
+            DEFAULT_REQUEST_LIMIT
         },
         ..PublishOptions::new(prefix, lane, writer::publish_id())
     };

@@ -174,13 +174,14 @@ impl Record {
         let position = *position.ok_or_else(|| format!("{text} was never published"))?;
         let link = self.chains[lane].get(position).ok_or("a position")?;
         part.retain(|name, _| link.state.contains_key(name) || !leftover.contains_key(name));
-        match link.state == part {
-            true => Ok(position),
-            false => Err(format!(
+        if link.state == part {
+            Ok(position)
+        } else {
+            Err(format!(
                 "not the state of {text}: {}",
                 differences(&link.state, &part)
             )
-            .into()),
+            .into())
         }
     }
 }

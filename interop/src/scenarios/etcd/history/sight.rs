@@ -54,11 +54,13 @@ impl Sight {
             Protocol::Sotw => self.has.clone_from(&response.changed),
             Protocol::Delta => self.take(response),
         }
-        let goes_on = match self.is_bound {
+        let goes_on = if !self.is_bound {
+            self.stream == response.stream
+        } else if response.process == self.process + WIPED {
             // A replica without a state begins with what etcd has. After a restore it cannot always know that this is not the latest.
-            true if response.process == self.process + WIPED => !record.is_restored(),
-            true => self.process == response.process,
-            false => self.stream == response.stream,
+            !record.is_restored()
+        } else {
+            self.process == response.process
         };
         (self.stream, self.process) = (response.stream, response.process);
         for (lane, name) in LANES.iter().enumerate() {
@@ -66,9 +68,10 @@ impl Sight {
             let at = located.map_err(|error| format!("{}: {name}: {error}", self.name))?;
             // A replica that starts again serves its saved state. That may be older than the last served state, but
             // never older than the state that it served a second before.
-            let floor = match goes_on {
-                true => self.latest[lane].max(self.floor[lane]),
-                false => self.floor[lane],
+            let floor = if goes_on {
+                self.latest[lane].max(self.floor[lane])
+            } else {
+                self.floor[lane]
             };
             if floor.is_some_and(|floor| at < floor) {
                 let kind = if goes_on { "went back" } else { "began" };

@@ -44,9 +44,10 @@ impl Site {
     fn refused(&self) -> Fallible {
         let mut run = self.shared.lock();
         run.figures.refused += 1;
-        match run.record.is_restored() {
-            true => Ok(()),
-            false => Err("refused because the store went back, and it did not".into()),
+        if run.record.is_restored() {
+            Ok(())
+        } else {
+            Err("refused because the store went back, and it did not".into())
         }
     }
 }
@@ -177,9 +178,10 @@ async fn publish(site: &Site, folder: &str, job: &Job) -> Fallible<bool> {
 }
 
 async fn once(site: &Site, folder: &str, job: &Job, manner: Manner) -> Fallible<Done> {
-    match job.is_command {
-        true => by_command(&site.cx, folder, &site.urls, &job.change, manner).await,
-        false => by_library(&site.urls, &job.change, manner).await,
+    if job.is_command {
+        by_command(&site.cx, folder, &site.urls, &job.change, manner).await
+    } else {
+        by_library(&site.urls, &job.change, manner).await
     }
 }
 
@@ -191,9 +193,10 @@ impl Desk {
         let lane = LANE_OF[self.writer];
         let is_command = random.one_in(12);
         let is_large = random.one_in(10);
-        let dies_after = match is_command {
-            true => (!random.one_in(3)).then(|| random.millis(0, 400)),
-            false => random.one_in(20).then(|| random.millis(0, 40)),
+        let dies_after = if is_command {
+            (!random.one_in(3)).then(|| random.millis(0, 400))
+        } else {
+            random.one_in(20).then(|| random.millis(0, 40))
         };
         let count = if is_large { LARGE } else { 1 + random.below(3) };
         let upserts = (0..count).map(|_| pooled(lane, random.below(POOL)));

@@ -16,7 +16,7 @@ const START: Duration = Duration::from_secs(30);
 
 /// Makes of control planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Foreign {
+pub(crate) enum ThirdParty {
     /// go-control-plane, current.
     Go,
     /// The release that spoke API v2; its folder is one of [`config::in_v2`](crate::config::in_v2).
@@ -27,13 +27,13 @@ pub(crate) enum Foreign {
 
 /// A running control plane.
 #[derive(Debug)]
-pub(crate) struct ForeignControlPlane {
+pub(crate) struct ThirdPartyControlPlane {
     process: Process,
     /// Address of ADS.
     pub(crate) grpc: SocketAddr,
 }
 
-impl Foreign {
+impl ThirdParty {
     /// Part of a scenario's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -45,13 +45,13 @@ impl Foreign {
 
     fn command(self, cx: &Context) -> Command {
         match self {
-            Self::Go => Command::new(&cx.peers.go_control_plane),
-            Self::GoV2 => Command::new(&cx.peers.go_control_plane_v2),
+            Self::Go => Command::new(&cx.programs.go.control_plane),
+            Self::GoV2 => Command::new(&cx.programs.go.control_plane_v2),
             Self::Java => {
                 let mut java = Command::new("java");
-                let mut libraries = cx.peers.java_classes.clone().into_os_string();
+                let mut libraries = cx.programs.java.classes.clone().into_os_string();
                 libraries.push(":");
-                libraries.push(cx.peers.java_libraries.join("*"));
+                libraries.push(cx.programs.java.libraries.join("*"));
                 java.arg("-cp").arg(libraries).arg("ControlPlane");
                 java
             }
@@ -59,26 +59,26 @@ impl Foreign {
     }
 }
 
-impl ForeignControlPlane {
+impl ThirdPartyControlPlane {
     /// Serves `folder` on an address that it can have again after its death.
-    pub(crate) async fn serve(cx: &Context, make: Foreign, folder: &Folder) -> Fallible<Self> {
+    pub(crate) async fn serve(cx: &Context, make: ThirdParty, folder: &Folder) -> Fallible<Self> {
         Self::serve_on(cx, make, folder, cx.address()?).await
     }
 
     /// Serves `folder` on a given address, as a restarted process does.
     pub(crate) async fn serve_on(
         cx: &Context,
-        make: Foreign,
+        make: ThirdParty,
         folder: &Folder,
         address: SocketAddr,
     ) -> Fallible<Self> {
         Self::serve_with(cx, make, folder, address, &[]).await
     }
 
-    /// The same with more options; only [`Foreign::Go`] has some.
+    /// The same with more options; only [`ThirdParty::Go`] has some.
     pub(crate) async fn serve_with(
         cx: &Context,
-        make: Foreign,
+        make: ThirdParty,
         folder: &Folder,
         address: SocketAddr,
         options: &[OsString],
@@ -113,7 +113,7 @@ impl ForeignControlPlane {
         self.process.line("nack ", limit).await
     }
 
-    /// Waits for a client with this name in its certificate. Only [`Foreign::Go`] prints it, and only over TLS.
+    /// Waits for a client with this name in its certificate. Only [`ThirdParty::Go`] prints it, and only over TLS.
     pub(crate) async fn identified(&mut self, name: &str, limit: Duration) -> Fallible {
         self.process
             .line(&format!("identity {name}"), limit)
@@ -121,7 +121,7 @@ impl ForeignControlPlane {
         Ok(())
     }
 
-    /// Rest of the first printed load-report line with this prefix. Only [`Foreign::Go`] prints them.
+    /// Rest of the first printed load-report line with this prefix. Only [`ThirdParty::Go`] prints them.
     pub(crate) async fn load_line(&mut self, prefix: &str, limit: Duration) -> Fallible<String> {
         self.process.line(prefix, limit).await
     }
