@@ -13,8 +13,8 @@ use oxds_apicheck::hash::{Hashes, VERSION_OPTION};
 use oxds_apicheck::input::{Input, LoadOptions, load};
 use serde::{Deserialize, Serialize};
 
-use crate::Plan;
 use crate::command_line::CommandLine;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{ApiWork, Part, Role};
@@ -36,12 +36,12 @@ pub(crate) struct Done {
     results: usize,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     let (oxds, buf) = (program("OXDS_BENCH_OXDS")?, program("OXDS_BENCH_BUF")?);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let folder = folder.path();
     repository(folder)?;
-    let rounds = if plan.smoke { 1 } else { 7 };
+    let rounds = size.rounds;
     let commands = [
         // Exit code 1: there are findings. Any other code is a failure.
         CommandLine::new(&oxds, &["api", "breaking", ".", "--against", OLD_TREE], 1),
@@ -124,9 +124,10 @@ fn ours(folder: &Path, work: ApiWork) -> Result<Done, String> {
         work,
     };
     let done: Done = Part::start_measuring(&role)?.finish()?;
-    match done.files > 400 && done.results > 0 {
-        true => Ok(done),
-        false => Err(format!("{work:?} on the tree of 2026: {done:?}")),
+    if done.files > 400 && done.results > 0 {
+        Ok(done)
+    } else {
+        Err(format!("{work:?} on the tree of 2026: {done:?}"))
     }
 }
 

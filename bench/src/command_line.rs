@@ -84,14 +84,15 @@ impl<'a> CommandLine<'a> {
     }
 
     fn check(&self, status: ExitStatus) -> Result<(), String> {
-        match status.code() == Some(self.expected) {
-            true => Ok(()),
-            false => Err(format!(
+        if status.code() == Some(self.expected) {
+            Ok(())
+        } else {
+            Err(format!(
                 "{} {:?}: {status}, expected exit code {}",
                 self.program.display(),
                 self.arguments,
                 self.expected
-            )),
+            ))
         }
     }
 }

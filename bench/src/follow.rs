@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use oxds_client::{Bootstrap, ClientPool, Update, Watch};
 use oxds_core::resource::Cluster;
 
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Table, percentile_micros};
 use crate::roles::{Part, Role};
 
@@ -17,8 +17,8 @@ const MOST_BEYOND_MILLIS: f64 = 20.0;
 /// A change that takes longer is lost.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let rounds = if plan.smoke { 5 } else { 200 };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let rounds = size.rounds;
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     save(folder.path(), 0)?;
     let server = Part::start(&Role::ControlPlane {

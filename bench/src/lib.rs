@@ -38,6 +38,7 @@ mod push;
 mod report;
 mod roles;
 mod rpc;
+mod scenarios;
 mod secured;
 mod serve;
 mod translate;
@@ -47,7 +48,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use memory::LiveHeap;
-pub(crate) use plan::Plan;
+use plan::Plan;
+use scenarios::SCENARIOS;
 
 /// Benchmarks of oxds against its peers.
 #[derive(Debug, Parser)]
@@ -73,45 +75,13 @@ pub fn main(live_heap: LiveHeap) -> ExitCode {
     }
 }
 
-type Scenario = fn(&Plan, &mut report::Table) -> Result<(), String>;
-
-const SCENARIOS: &[(&[&str], Scenario)] = &[
-    (&["R-1", "R-2", "R-9", "R-10", "R-11", "R-12"], rpc::run),
-    (&["R-3"], endpoints::change),
-    (&["R-4"], endpoints::held),
-    (&["R-5"], control::startup),
-    (&["R-6"], control::failover),
-    (&["R-7"], control::held),
-    (&["R-8"], picks::run),
-    (&["S-R1", "S-R2", "S-R3"], secured::run),
-    (&["P-1"], push::change::run),
-    (&["P-2", "P-3", "P-4"], push::fan_out::run),
-    (&["P-5"], push::full_state::run),
-    (&["P-6", "P-7"], push::reconnect::run),
-    (&["P-8"], push::idle::run),
-    (&["P-9"], push::sustained::run),
-    (&["P-10"], push::stalled::run),
-    (&["P-11"], push::replace::run),
-    (&["P-12"], push::groups::run),
-    (&["P-13"], push::poison::run),
-    (push::replicas::IDS, push::replicas::run),
-    (&["O-1", "O-2"], push::operators::run),
-    (&["O-3", "O-4"], operator_commands::run),
-    (&["F-1"], load::run),
-    (&["F-2"], follow::run),
-    (&["V-1"], api::run),
-    (&["V-3"], translate::run),
-];
-
 fn run(plan: &Plan) -> ExitCode {
     let mut table = report::Table::default();
     let mut failed = false;
-    for (ids, scenario) in SCENARIOS {
-        if !ids.iter().any(|id| plan.wants(id)) {
-            continue;
-        }
-        if let Err(error) = scenario(plan, &mut table) {
-            table.note(&format!("{}: FAILED: {error}", ids.join(", ")));
+    let wanted = SCENARIOS.iter().filter(|one| one.is_wanted(plan));
+    for scenario in wanted {
+        if let Err(error) = scenario.run(plan, &mut table) {
+            table.note(&format!("{}: FAILED: {error}", scenario.ids.join(", ")));
             failed = true;
         }
     }

@@ -14,7 +14,7 @@ use oxds_server::{Cache, DirStore, Server, dir};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Processors, Role};
@@ -32,8 +32,8 @@ pub(crate) struct Took {
 /// Resources in one file: a folder of 100,000 has 1,000 files.
 const PER_FILE: usize = 100;
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (resources, rounds) = if plan.smoke { (1_000, 1) } else { (100_000, 5) };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (resources, rounds) = (size.many(), size.rounds);
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     write(folder.path(), resources).map_err(|error| error.to_string())?;
     let peer = program("OXDS_BENCH_GO_CONTROL_PLANE")?;

@@ -16,9 +16,9 @@ use oxds_core::resource::ResourceParsers;
 use oxds_server::dir;
 use oxds_types::ResourceType;
 
-use crate::Plan;
 use crate::command_line::CommandLine;
 use crate::load;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Role};
@@ -32,22 +32,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// A part of the output of a plan of O-3.
 const ONE_CHANGED: &str = ": 0 added, 1 changed, 0 removed";
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    if plan.wants("O-3") {
-        plans(plan, table)?;
-    }
-    if plan.wants("O-4") {
-        route(plan, table)?;
-    }
-    Ok(())
-}
-
-fn plans(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (resources, rounds) = if plan.smoke {
-        (10_000, 1)
-    } else {
-        (100_000, 5)
-    };
+pub(crate) fn plans(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (resources, rounds) = (size.many(), size.rounds);
     let work = tempfile::tempdir().map_err(text)?;
     let (now, next) = (work.path().join("now"), work.path().join("next"));
     for folder in [&now, &next] {
@@ -104,10 +90,10 @@ fn change(folder: &Path) -> Result<(), String> {
     std::fs::write(&file, new).map_err(text)
 }
 
-fn route(plan: &Plan, table: &mut Table) -> Result<(), String> {
+pub(crate) fn route(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     /// Clusters and assignments.
     const RESOURCES: usize = 100;
-    let (routes, rounds) = if plan.smoke { (1_000, 1) } else { (10_000, 5) };
+    let (routes, rounds) = (size.many(), size.rounds);
     let folder = tempfile::tempdir().map_err(text)?;
     load::write(folder.path(), RESOURCES).map_err(text)?;
     let file = folder.path().join("routes.yaml");
@@ -154,12 +140,13 @@ fn explain(explainer: &mut Explainer<&Loaded>, path: &str) -> Result<(), String>
     let explanation = explainer.explain(&request, &[RuleSet::Grpc, RuleSet::Envoy]);
     let answers = explanation.answers.iter();
     let mut destinations = answers.flat_map(|answer| &answer.decision.destinations);
-    match destinations.all(|one| matches!(one.action, Action::Forward { .. })) {
-        true => Ok(()),
-        false => Err(format!(
+    if destinations.all(|one| matches!(one.action, Action::Forward { .. })) {
+        Ok(())
+    } else {
+        Err(format!(
             "{path} reaches no cluster: {:?}",
             explanation.answers
-        )),
+        ))
     }
 }
 

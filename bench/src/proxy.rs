@@ -17,11 +17,11 @@ pub(crate) struct Proxy {
 struct Shared {
     asked: Arc<AtomicU64>,
     answered: Arc<AtomicU64>,
-    state: Mutex<State>,
+    link: Mutex<Link>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Link {
     is_cut: bool,
     /// Both ends of all connections.
     sockets: Vec<TcpStream>,
@@ -95,8 +95,8 @@ impl Proxy {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Link> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn forward(&self, client: &TcpStream, server: &TcpStream) -> std::io::Result<()> {

@@ -16,7 +16,7 @@ use oxds_types::version_map::{to_v2, to_v3, v2_name};
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, median};
 
 /// A resource in both versions.
@@ -28,8 +28,8 @@ struct Case {
     descriptor: MessageDescriptor,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (rounds, turns) = if plan.smoke { (3, 20) } else { (15, 2_000) };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (rounds, turns) = (size.rounds, size.steps as u32);
     let cases = cases()?;
     let bytes: usize = cases.iter().map(|case| case.v3.len()).sum();
     let (mut up, mut down, mut reflected) = (Vec::new(), Vec::new(), Vec::new());

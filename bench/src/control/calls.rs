@@ -19,8 +19,7 @@ use tokio::time::MissedTickBehavior;
 use tonic::client::Grpc;
 
 use crate::program::program;
-use crate::roles::{Part, Role};
-use crate::rpc::Variant;
+use crate::roles::{Part, Role, Variant};
 use crate::rpc::bytes_codec::BytesCodec;
 use crate::rpc::callee::Callee;
 use crate::rpc::variant::{oxds_by, tonic_xds_by};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::calls::{self, Client};
 use super::resources;
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Processors, Role};
 
@@ -27,8 +27,8 @@ struct Survived {
     followed: Duration,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (rate, rounds) = if plan.smoke { (200, 1) } else { (5_000, 5) };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (rate, rounds) = (size.rate, size.rounds);
     let ours = survive(Client::Oxds, rate, rounds)?;
     let theirs = survive(Client::GrpcGo, rate, rounds)?;
     let what = format!("failed of {rate} calls per second");

@@ -14,11 +14,10 @@ use oxds_client::{Bootstrap, ClientPool, Invalid, Options, Protocol, Typed, Upda
 use oxds_types::ResourceType;
 use tokio::task::JoinHandle;
 
-use crate::Plan;
 use crate::memory::mib;
-use crate::push::Holding;
+use crate::plan::{Plan, Size};
 use crate::report::Table;
-use crate::roles::{Part, Processors, Role};
+use crate::roles::{Holding, Part, Processors, Role};
 use crate::serve::obey;
 
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -35,11 +34,8 @@ struct Shown {
     per_change: f64,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (few, many, changes) = match plan.smoke {
-        true => (100, 1_000, 20),
-        false => (1_000, 100_000, 500),
-    };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (few, many, changes) = (size.few(), size.many(), size.steps);
     let empty = measure(Holding::Clusters, 1, 0, 0)?.resident;
     for holding in [Holding::Clusters, Holding::Assignments] {
         let shown = measure(holding, many, empty, 0)?;

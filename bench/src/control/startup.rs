@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::calls::{self, Client};
 use super::resources;
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::proxy::Proxy;
 use crate::report::{Row, Table, Target, median};
 use crate::roles::{Part, Processors, Role};
@@ -21,14 +21,11 @@ struct Started {
     first: Duration,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (sizes, rounds) = match plan.smoke {
-        true => ([10, 50], 1),
-        false => ([100, 1_000], 5),
-    };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (sizes, rounds) = (size.resources, size.rounds);
     let backend = Part::start_on(Processors::Beside, &Role::Backend)?;
     let mut asked_by_us = Vec::new();
-    for clusters in sizes {
+    for &clusters in sizes {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let yaml: String = (0..clusters)
             .map(|n| resources::cluster(&format!("c{n}"), backend.hello()))

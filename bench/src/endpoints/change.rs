@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::rig::{Rig, accepted};
-use super::source::Layout;
-use crate::Plan;
 use crate::control::calls::Client;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, median};
+use crate::roles::Layout;
 
 /// Time from one change to the next.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -23,26 +23,19 @@ struct Changed {
     followed: Option<Duration>,
 }
 
-/// Size of a run.
-struct Size {
+/// Changes of a run.
+struct Changes {
     count: usize,
     changes: usize,
     /// Whether its figures are judged: then a client must come to rest, and the changes must cost CPU.
     is_judged: bool,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let size = match plan.smoke {
-        true => Size {
-            count: 20,
-            changes: 2,
-            is_judged: false,
-        },
-        false => Size {
-            count: 10_000,
-            changes: 25,
-            is_judged: true,
-        },
+pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let size = Changes {
+        count: size.many(),
+        changes: size.steps,
+        is_judged: !plan.smoke,
     };
     let count = size.count;
     for (name, rate) in RATES {
@@ -75,8 +68,8 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-fn measure(client: Client, size: &Size, rate: u32) -> Result<Changed, String> {
-    let Size {
+fn measure(client: Client, size: &Changes, rate: u32) -> Result<Changed, String> {
+    let Changes {
         count,
         changes,
         is_judged,

@@ -1,18 +1,18 @@
 //! resident memory of a client per endpoint: of those that it is connected to, and of those that are for failover.
 
 use super::rig::Rig;
-use super::source::Layout;
-use crate::Plan;
 use crate::control::calls::Client;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
+use crate::roles::Layout;
 
 const FORMS: [(&str, Layout); 2] = [
     ("connected", Layout::InUse),
     ("for failover", Layout::ForFailover),
 ];
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (few, many) = if plan.smoke { (4, 20) } else { (4, 10_000) };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (few, many) = (size.few(), size.many());
     for (name, layout) in FORMS {
         let per_endpoint = |client, table: &mut Table| -> Result<f64, String> {
             let small = resident(client, few, layout, table)?;

@@ -10,4 +10,4 @@ mod source;
 
 pub(crate) use change::run as change;
 pub(crate) use held::run as held;
-pub(crate) use source::{Layout, Ports, serve};
+pub(crate) use source::{Ports, serve};

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::source::Layout;
 use crate::control::calls::{self, Client};
 use crate::control::resources;
-use crate::roles::{Part, Processors, Role};
+use crate::roles::{Layout, Part, Processors, Role};
 
 /// Time until the first call of a client.
 const TIMEOUT: Duration = Duration::from_secs(120);

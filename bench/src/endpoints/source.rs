@@ -20,22 +20,13 @@ use oxds_core::snapshot::Resource;
 use oxds_server::{Cache, ChangeSet, DirStore, Server, dir};
 use oxds_types::ResourceType;
 use prost::Message as _;
-use serde::{Deserialize, Serialize};
 
 use crate::control::resources::EDS_CLUSTER_NAME;
+use crate::roles::Layout;
 use crate::serve::{ANY_PORT, obey};
 
 /// Endpoints in the first priority if the rest is for failover.
 const FEW: usize = 4;
-
-/// Priorities of the endpoints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Layout {
-    /// All in one.
-    InUse,
-    /// A few in the first, all others in the second, which no call needs.
-    ForFailover,
-}
 
 /// Ports of the backends.
 #[derive(Debug, Clone, Copy)]

@@ -4,59 +4,29 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::roles::MeasuredPolicy;
 use oxds_core::lb::policy::{
     Children, EndpointWeight, Pick, PickCall, Policy, PolicyConfig, PolicyEndpoint, PolicyInput,
     PolicyLocality, WeightedRoundRobinConfig,
 };
 use oxds_core::lb::{Connectivity, Headers};
 use oxds_types::orca::OrcaLoadReport;
-use serde::{Deserialize, Serialize};
 
-/// A policy under comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Picked {
-    PickFirst,
-    RoundRobin,
-    RingHash,
-    LeastRequest,
-    WeightedRoundRobin,
-}
-
-impl Picked {
-    pub(super) const ALL: [Self; 5] = [
-        Self::PickFirst,
-        Self::RoundRobin,
-        Self::RingHash,
-        Self::LeastRequest,
-        Self::WeightedRoundRobin,
-    ];
-
-    /// Name in the table and in grpc-go's service configuration.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::PickFirst => "pick_first",
-            Self::RoundRobin => "round_robin",
-            Self::RingHash => "ring_hash_experimental",
-            Self::LeastRequest => "least_request_experimental",
-            Self::WeightedRoundRobin => "weighted_round_robin",
-        }
-    }
-
-    fn config(self) -> PolicyConfig {
-        match self {
-            Self::PickFirst => PolicyConfig::PickFirst { shuffle: false },
-            Self::RoundRobin => PolicyConfig::RoundRobin,
-            Self::RingHash => PolicyConfig::RingHash {
-                min_ring_size: 1024,
-                max_ring_size: 4096,
-            },
-            Self::LeastRequest => PolicyConfig::LeastRequest { choice_count: 2 },
-            Self::WeightedRoundRobin => {
-                PolicyConfig::WeightedRoundRobin(Arc::new(WeightedRoundRobinConfig {
-                    blackout_period: Duration::ZERO,
-                    ..WeightedRoundRobinConfig::default()
-                }))
-            }
+/// Returns the configuration of a policy.
+fn config(policy: MeasuredPolicy) -> PolicyConfig {
+    match policy {
+        MeasuredPolicy::PickFirst => PolicyConfig::PickFirst { shuffle: false },
+        MeasuredPolicy::RoundRobin => PolicyConfig::RoundRobin,
+        MeasuredPolicy::RingHash => PolicyConfig::RingHash {
+            min_ring_size: 1024,
+            max_ring_size: 4096,
+        },
+        MeasuredPolicy::LeastRequest => PolicyConfig::LeastRequest { choice_count: 2 },
+        MeasuredPolicy::WeightedRoundRobin => {
+            PolicyConfig::WeightedRoundRobin(Arc::new(WeightedRoundRobinConfig {
+                blackout_period: Duration::ZERO,
+                ..WeightedRoundRobinConfig::default()
+            }))
         }
     }
 }
@@ -80,7 +50,7 @@ impl Children for Busy {
 }
 
 /// Returns the nanoseconds of one pick.
-pub(crate) fn measure(policy: Picked, endpoints: usize, picks: u32) -> Result<f64, String> {
+pub(crate) fn measure(policy: MeasuredPolicy, endpoints: usize, picks: u32) -> Result<f64, String> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     // SplitMix64 in short: numbers that no policy can foresee, at nearly no cost.
     let mut random = move || {
@@ -89,7 +59,7 @@ pub(crate) fn measure(policy: Picked, endpoints: usize, picks: u32) -> Result<f6
             .wrapping_add(1);
         state ^ (state >> 29)
     };
-    let config = policy.config();
+    let config = config(policy);
     let all = (0..endpoints).map(endpoint).collect();
     let localities = [PolicyLocality {
         weight: 1,

@@ -6,21 +6,17 @@
 
 mod measure;
 
-pub(crate) use measure::{Picked, measure};
+pub(crate) use measure::measure;
 
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Processors, Role};
+use crate::roles::{MeasuredPolicy, Part, Processors, Role};
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (sizes, rounds): (&[usize], usize) = match plan.smoke {
-        true => (&[10], 1),
-        false => (&[10, 1_000, 10_000], 5),
-    };
-    let picks = if plan.smoke { 1_000 } else { 1_000_000 };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (sizes, rounds, picks) = (size.resources, size.rounds, size.steps as u32);
     let peer = program("OXDS_BENCH_GRPC_GO")?;
-    for policy in Picked::ALL {
+    for policy in MeasuredPolicy::ALL {
         for &endpoints in sizes {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             // grpc-go needs a minute to connect 10,000 endpoints, since each of them changes the picker.

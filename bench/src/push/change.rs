@@ -9,11 +9,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
-use crate::roles::Part;
+use crate::roles::{Holding, Part};
 
-use super::holding::Holding;
 use super::probe::Probe;
 use super::rig::{Contestant, address, wait};
 
@@ -29,11 +28,8 @@ struct Shown {
     cpu_micros_per_change: f64,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (sizes, changes): (&[usize], usize) = match plan.smoke {
-        true => (&[100, 1_000], 20),
-        false => (&[1_000, 10_000, 100_000], 500),
-    };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (sizes, changes) = (size.resources, size.steps);
     let mut all = Vec::new();
     for contestant in Contestant::ALL {
         let mut shown = Vec::new();

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
 use oxds_types::ApiVersion;
 
-use super::holding::{Holding, resource_name};
 use super::request;
+use super::resources::resource_name;
 use super::rig::{Contestant, Pushes, Rig, wait};
 use super::swarm::Manner;
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
+use crate::roles::Holding;
 
 /// Maximum duration of the measurement of one server.
 const ENOUGH: Duration = Duration::from_secs(15);
@@ -22,76 +23,67 @@ const ENOUGH: Duration = Duration::from_secs(15);
 struct Shape {
     id: &'static str,
     holding: Holding,
-    count: usize,
-    clients: usize,
+    size: Size,
     /// The resources that one client requests; all if empty.
     names: fn(usize) -> Vec<String>,
     /// Clients that one change concerns.
     told: usize,
-    changes: usize,
     /// Target until the last client has it, in microseconds.
     last_micros: f64,
     /// The same over TLS, for scenarios that have it.
     last_micros_over_tls: Option<f64>,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    for shape in shapes(plan.smoke) {
-        if plan.wants(shape.id) {
-            scenario(&shape, table)?;
-        }
-    }
-    Ok(())
+/// P-2: a change of one of many resources, for clients that have all of them.
+pub(crate) fn all(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let shape = Shape {
+        id: "P-2",
+        holding: Holding::Clusters,
+        size,
+        names: |_| Vec::new(),
+        told: size.clients,
+        last_micros: 2_000.0,
+        last_micros_over_tls: None,
+    };
+    scenario(&shape, table)
 }
 
-fn shapes(smoke: bool) -> [Shape; 3] {
-    let scale = if smoke { 10 } else { 1 };
-    let changes = if smoke { 10 } else { 200 };
-    [
-        Shape {
-            id: "P-2",
-            holding: Holding::Clusters,
-            count: 100_000 / scale / scale,
-            clients: 100 / scale,
-            names: |_| Vec::new(),
-            told: 100 / scale,
-            changes,
-            last_micros: 2_000.0,
-            last_micros_over_tls: None,
+/// P-3: a change of a resource that every client has by its name.
+pub(crate) fn one_name(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let shape = Shape {
+        id: "P-3",
+        holding: Holding::Assignments,
+        size,
+        names: |_| vec![resource_name(0)],
+        told: size.clients,
+        last_micros: 15_000.0,
+        last_micros_over_tls: Some(25_000.0),
+    };
+    scenario(&shape, table)
+}
+
+/// P-4: changes of resources that a few clients have by their names.
+pub(crate) fn ten_names(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let shape = Shape {
+        id: "P-4",
+        holding: Holding::Assignments,
+        // Fewer changes than watched names.
+        size,
+        // Ten clients share each ten names, so that each name has ten watchers.
+        names: |client| {
+            let first = client / 10 * 10;
+            (first..first + 10).map(resource_name).collect()
         },
-        Shape {
-            id: "P-3",
-            holding: Holding::Assignments,
-            count: 1,
-            clients: 1_000 / scale,
-            names: |_| vec![resource_name(0)],
-            told: 1_000 / scale,
-            changes,
-            last_micros: 15_000.0,
-            last_micros_over_tls: Some(25_000.0),
-        },
-        Shape {
-            id: "P-4",
-            holding: Holding::Assignments,
-            count: 10_000 / scale,
-            clients: 1_000 / scale,
-            // Ten clients share each ten names, so that each name has ten watchers.
-            names: |client| {
-                let first = client / 10 * 10;
-                (first..first + 10).map(resource_name).collect()
-            },
-            told: 10,
-            // No more than the number of watched names.
-            changes: changes.min(1_000 / scale - 20),
-            last_micros: 1_000.0,
-            last_micros_over_tls: None,
-        },
-    ]
+        told: 10,
+        last_micros: 1_000.0,
+        last_micros_over_tls: None,
+    };
+    scenario(&shape, table)
 }
 
 fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
     let measure = |contestant: Contestant| {
-        let rig = Rig::start(contestant, shape.holding, shape.count, manner(shape))?;
+        let rig = Rig::start(contestant, shape.holding, shape.size.many(), manner(shape))?;
         wait(measure(shape, rig)).map_err(|error| format!("{}: {error}", contestant.name()))
     };
     let ours = measure(Contestant::Oxds)?;
@@ -134,15 +126,20 @@ fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
 
 /// Ours once more, where half of the clients use v2: each change is encoded once per version.
 fn two_versions(shape: &Shape, one_version: &Pushes, table: &mut Table) -> Result<(), String> {
-    let mut rig = Rig::start(Contestant::Oxds, shape.holding, shape.count, manner(shape))?;
+    let mut rig = Rig::start(
+        Contestant::Oxds,
+        shape.holding,
+        shape.size.many(),
+        manner(shape),
+    )?;
     let pushes = wait(async {
         for api in [ApiVersion::V3, ApiVersion::V2] {
             rig.swarm.speak(api);
             let first = request::all_in(api, &shape.holding.resource_type());
-            let half = shape.clients / 2;
-            rig.swarm.fill(half, &first, shape.count).await?;
+            let half = shape.size.clients / 2;
+            rig.swarm.fill(half, &first, shape.size.many()).await?;
         }
-        rig.pushes(shape.changes, ENOUGH, shape.told).await
+        rig.pushes(shape.size.steps, ENOUGH, shape.told).await
     });
     let pushes = pushes.map_err(|error| format!("half on v2: {error}"))?;
     table.row(&Row {
@@ -161,7 +158,7 @@ fn two_versions(shape: &Shape, one_version: &Pushes, table: &mut Table) -> Resul
 
 /// Ours once more, over mTLS.
 fn over_tls(shape: &Shape, most: f64, table: &mut Table) -> Result<(), String> {
-    let rig = Rig::start_over_tls(shape.holding, shape.count, manner(shape))?;
+    let rig = Rig::start_over_tls(shape.holding, shape.size.many(), manner(shape))?;
     let pushes = wait(measure(shape, rig)).map_err(|error| format!("over mTLS: {error}"))?;
     let last = |part| percentile_micros(&pushes.last, part);
     let id = shape.id;
@@ -217,12 +214,12 @@ fn judge(shape: &Shape, ours: &Pushes, table: &mut Table) {
 }
 
 async fn measure(shape: &Shape, mut rig: Rig) -> Result<Pushes, String> {
-    for client in 0..shape.clients {
+    for client in 0..shape.size.clients {
         let names = (shape.names)(client);
         let (first, resources): (Bytes, usize) = if names.is_empty() {
             (
                 request::all(&shape.holding.resource_type(), Protocol::Delta),
-                shape.count,
+                shape.size.many(),
             )
         } else {
             let resources = names.len();
@@ -233,5 +230,5 @@ async fn measure(shape: &Shape, mut rig: Rig) -> Result<Pushes, String> {
         };
         rig.swarm.fill(1, &first, resources).await?;
     }
-    rig.pushes(shape.changes, ENOUGH, shape.told).await
+    rig.pushes(shape.size.steps, ENOUGH, shape.told).await
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::Holding;
 use super::request;
 use super::rig::{Contestant, Rig, wait};
 use super::swarm::Manner;
-use crate::Plan;
 use crate::memory::{Footprint, mib};
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
+use crate::roles::Holding;
 
 /// Clients of the comparison; a peer encodes everything for each of them.
 const FEW: usize = 10;
@@ -28,8 +28,8 @@ struct Shown {
     after: Footprint,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let clusters = if plan.smoke { 1_000 } else { 100_000 };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let clusters = size.many();
     let measure = |contestant: Contestant, clients| {
         let shown = wait(measure(contestant, clusters, clients));
         shown.map_err(|error| format!("{}: {error}", contestant.name()))

@@ -2,15 +2,15 @@
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::Holding;
 use super::idle::SESSION_BYTES;
 use super::request;
 use super::rig::{Contestant, address, wait};
 use super::server::{OWN, node_of};
 use super::swarm::{Manner, Swarm};
-use crate::Plan;
 use crate::memory::{Footprint, mib};
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
+use crate::roles::Holding;
 
 /// Allowed memory of a group's resource beside its bytes.
 const PAIR_BYTES: usize = 50;
@@ -25,12 +25,8 @@ struct Shown {
     seen: u64,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (groups, resources) = if plan.smoke {
-        (20, 1_000)
-    } else {
-        (1_000, 1_000)
-    };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (groups, resources) = (size.clients, size.many());
     let measure = |contestant: Contestant| {
         let shown = wait(measure(contestant, groups, resources));
         shown.map_err(|error| format!("{}: {error}", contestant.name()))

@@ -16,9 +16,10 @@ pub(super) struct Fetched {
 impl Fetched {
     /// Returns the response if its status is 200.
     pub(super) fn ok(self) -> Result<Self, String> {
-        match self.text.starts_with("HTTP/1.1 200 ") {
-            true => Ok(self),
-            false => Err(self.text.lines().next().unwrap_or_default().to_owned()),
+        if self.text.starts_with("HTTP/1.1 200 ") {
+            Ok(self)
+        } else {
+            Err(self.text.lines().next().unwrap_or_default().to_owned())
         }
     }
 }

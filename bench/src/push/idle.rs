@@ -2,25 +2,22 @@
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::Holding;
 use super::request;
 use super::rig::{Contestant, Rig, wait};
 use super::swarm::Manner;
-use crate::Plan;
 use crate::memory::Footprint;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
+use crate::roles::Holding;
 
 /// Bytes per session, its connection included.
 pub(super) const SESSION_BYTES: usize = 32 * 1024;
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     // A session takes a peer a second at the most clusters.
-    let (sizes, sessions) = match plan.smoke {
-        true => ([100, 1_000], 20),
-        false => ([1_000, 100_000], 50),
-    };
+    let (sizes, sessions) = (size.resources, size.clients);
     let mut ours = [0.0; 2];
-    for (clusters, ours) in sizes.into_iter().zip(&mut ours) {
+    for (&clusters, ours) in sizes.iter().zip(&mut ours) {
         let measure = |contestant: Contestant| {
             let shown = wait(measure(contestant, clusters, sessions));
             shown.map_err(|error| format!("{}, {clusters} clusters: {error}", contestant.name()))

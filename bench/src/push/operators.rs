@@ -10,13 +10,14 @@ use std::time::Duration;
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::{Holding, resource_name};
 use super::http::{Fetched, get};
 use super::request;
+use super::resources::resource_name;
 use super::rig::{Contestant, Pushes, Rig, wait};
 use super::swarm::{Manner, Swarm};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
+use crate::roles::Holding;
 
 /// Longest time to the first byte of a page, in milliseconds.
 const FIRST_BYTE_MILLIS: f64 = 50.0;
@@ -27,67 +28,37 @@ const STALE: Duration = Duration::from_millis(1_100);
 /// Maximum duration of one series of changes.
 const ENOUGH: Duration = Duration::from_secs(15);
 
-/// Numbers of a run.
-struct Size {
-    clients: usize,
-    /// Clients that have all resources.
-    wildcards: usize,
-    resources: usize,
-    routes: usize,
-    rounds: usize,
-    changes: usize,
-}
-
-impl Size {
-    fn of(plan: &Plan) -> Self {
-        match plan.smoke {
-            true => Self {
-                clients: 200,
-                wildcards: 5,
-                resources: 1_000,
-                routes: 100,
-                rounds: 1,
-                changes: 10,
-            },
-            false => Self {
-                clients: 10_000,
-                wildcards: 100,
-                resources: 100_000,
-                routes: 10_000,
-                rounds: 10,
-                changes: 200,
-            },
-        }
-    }
-}
-
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let size = Size::of(plan);
+pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     let holding = Holding::Clusters;
     let manner = Manner::new(holding.resource_type(), Protocol::Delta);
-    let mut rig = Rig::start(Contestant::Oxds, holding, size.resources, manner.clone())?;
+    let mut rig = Rig::start(Contestant::Oxds, holding, size.many(), manner.clone())?;
     let shared = Manner {
         per_connection: 1_000,
         ..manner
     };
     let mut crowd = Swarm::new(super::rig::address(&rig.server), shared)?;
     wait(async {
-        fill(&mut crowd, &size).await?;
+        fill(&mut crowd, size).await?;
         if plan.wants("O-1") {
-            pages(&mut rig, &size, table).await?;
+            pages(&mut rig, size, table).await?;
         }
         if plan.wants("O-2") {
-            readers(&mut rig, &size, table).await?;
+            readers(&mut rig, size, table).await?;
         }
         Ok(())
     })
 }
 
 /// Connects the clients of the pages. Changes begin at the first resource, so those at the end stay.
-async fn fill(crowd: &mut Swarm, size: &Size) -> Result<(), String> {
+/// Number of clients that have all resources.
+fn wildcards(size: Size) -> usize {
+    (size.clients / 100).max(5)
+}
+
+async fn fill(crowd: &mut Swarm, size: Size) -> Result<(), String> {
     const NAMES: usize = 10;
     for client in 0..size.clients {
-        let first = size.resources - NAMES * (1 + client % 20);
+        let first = size.many() - NAMES * (1 + client % 20);
         let names = (first..first + NAMES).map(resource_name).collect();
         let resource_type = Holding::Clusters.resource_type();
         let request = request::named(&resource_type, names, Default::default());
@@ -97,9 +68,9 @@ async fn fill(crowd: &mut Swarm, size: &Size) -> Result<(), String> {
 }
 
 /// O-1: time and size of each page, after a change that none of them has seen.
-async fn pages(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), String> {
-    rig.server.tell(&format!("graph {}", size.routes))?;
-    let last = size.routes - 1;
+async fn pages(rig: &mut Rig, size: Size, table: &mut Table) -> Result<(), String> {
+    rig.server.tell(&format!("graph {}", size.many() / 10))?;
+    let last = (size.many() / 10) - 1;
     let graph = format!("/graph?listener=graph&path=/service.{last}/Get");
     let paths = [
         ("overview", "/"),
@@ -149,19 +120,17 @@ fn http_address(rig: &Rig) -> Result<String, String> {
 }
 
 /// O-2: P-2 without and with readers, in turns, so that other load of the machine affects both.
-async fn readers(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), String> {
+async fn readers(rig: &mut Rig, size: Size, table: &mut Table) -> Result<(), String> {
     let first = request::all(&Holding::Clusters.resource_type(), Protocol::Delta);
-    rig.swarm
-        .fill(size.wildcards, &first, size.resources)
-        .await?;
+    rig.swarm.fill(wildcards(size), &first, size.many()).await?;
     let (mut alone, mut read) = (Vec::new(), Vec::new());
     let mut cpu = [0.0; 2];
     for _ in 0..size.rounds.min(3) {
-        let pushes = rig.pushes(size.changes, ENOUGH, size.wildcards).await?;
+        let pushes = rig.pushes(size.steps, ENOUGH, wildcards(size)).await?;
         cpu[0] += pushes.cpu_micros_per_change;
         alone.extend(last(pushes));
         let readers = Readers::start(&http_address(rig)?);
-        let pushes = rig.pushes(size.changes, ENOUGH, size.wildcards).await;
+        let pushes = rig.pushes(size.steps, ENOUGH, wildcards(size)).await;
         readers.stop()?;
         let pushes = pushes?;
         cpu[1] += pushes.cpu_micros_per_change;
@@ -172,7 +141,7 @@ async fn readers(rig: &mut Rig, size: &Size, table: &mut Table) -> Result<(), St
     for (what, part) in [("p50", 0.5), ("p90", 0.9)] {
         table.row(&Row {
             id: "O-2",
-            what: &format!("last of {} clients, {what}, readers (us)", size.wildcards),
+            what: &format!("last of {} clients, {what}, readers (us)", wildcards(size)),
             ours: percentile_micros(&read, part),
             peer: ("no reader", percentile_micros(&alone, part)),
             target: Target::AtMost(1.05),

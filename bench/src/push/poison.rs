@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::Holding;
 use super::request;
 use super::rig::{Contestant, Rig, wait};
 use super::swarm::{Manner, Mood, Nack};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
+use crate::roles::Holding;
 
 /// Time that servers are watched after the NACK.
 const WATCHED: Duration = Duration::from_secs(1);
@@ -33,8 +33,8 @@ struct Shown {
     accepted: Option<Duration>,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let clients = if plan.smoke { 20 } else { 1_000 };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let clients = size.clients;
     for nack in [Nack::Named, Nack::Unnamed] {
         for protocol in [Protocol::Delta, Protocol::Sotw] {
             compare(nack, protocol, clients, table)?;

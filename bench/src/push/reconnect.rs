@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
 
-use super::holding::{Holding, resource_name};
 use super::probe::Probe;
 use super::request;
+use super::resources::resource_name;
 use super::rig::{Contestant, Rig, address, wait};
 use super::swarm::{Counted, Manner};
-use crate::Plan;
 use crate::memory::{Footprint, mib};
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
+use crate::roles::Holding;
 
 /// Names that a client requests.
 const NAMES: usize = 1_000;
@@ -43,8 +44,8 @@ struct Shown {
     corpus: u64,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let clients = if plan.smoke { 20 } else { 1_000 };
+pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let clients = size.clients;
     for (id, is_warm) in [("P-6", true), ("P-7", false)] {
         if !plan.wants(id) {
             continue;

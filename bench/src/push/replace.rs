@@ -5,21 +5,17 @@
 
 use std::time::{Duration, Instant};
 
-use super::holding::Holding;
 use super::probe::Probe;
 use super::rig::{Contestant, address, wait};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
+use crate::roles::Holding;
 
 /// Milliseconds from the order until the client has it.
 const MOST: f64 = 60.0;
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, rounds) = if plan.smoke {
-        (1_000, 3)
-    } else {
-        (100_000, 20)
-    };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds) = (size.many(), size.rounds);
     for form in ["bytes", "messages"] {
         let measure = |contestant: Contestant| {
             let millis = wait(measure(contestant, form, clusters, rounds));

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::holding::Holding;
 use super::metrics::Counts;
 use super::swarm::{Manner, Swarm};
 use crate::keys::Keys;
 use crate::memory::Footprint;
 use crate::program::program;
-use crate::roles::{Part, Role};
+use crate::roles::{Holding, Part, Role};
 
 /// Servers of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,7 +195,7 @@ impl Rig {
 }
 
 /// Runs a measurement on a runtime of one thread.
-pub(super) fn wait<T>(measurement: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+pub(crate) fn wait<T>(measurement: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -29,9 +29,10 @@ use oxds_server::{Cache, Limits, Security, Server};
 use oxds_types::{Glob, ResourceType};
 use prost::Message as _;
 
-use super::holding::{self, Holding};
+use super::resources;
 use crate::LiveHeap;
 use crate::keys;
+use crate::roles::Holding;
 use crate::serve::{ANY_PORT, obey};
 
 /// Serves until the parent ends. Its hello has the addresses of the gRPC port and the HTTP port.
@@ -103,9 +104,9 @@ impl Source {
         } else {
             count - count / OWN
         };
-        cache.replace((0..shared).map(|index| holding.resource(index, 0)));
+        cache.replace((0..shared).map(|index| resources::resource(holding, index, 0)));
         for group in 0..groups {
-            let own = (shared..count).map(|index| holding.resource(index, 1 + group));
+            let own = (shared..count).map(|index| resources::resource(holding, index, 1 + group));
             cache.replace_group(&node_of(group), only(&node_of(group)), own);
         }
         Self {
@@ -128,10 +129,10 @@ impl Source {
         match word {
             "cpu" => return Some(ProcessTime::now().as_duration().as_micros().to_string()),
             "change" => self.change(),
-            "graph" => self.apply(holding::graph(number() as usize, self.count)),
+            "graph" => self.apply(resources::graph(number() as usize, self.count)),
             "poison" => {
-                let others = (1..number() as usize).map(|index| self.holding.marked(index));
-                self.apply(std::iter::once(self.holding.poison(0)).chain(others));
+                let others = (1..number() as usize).map(|index| resources::marked(index));
+                self.apply(std::iter::once(resources::poison(0)).chain(others));
             }
             "storm" => {
                 let changes = self.storm(number(), Duration::from_millis(number()));
@@ -149,7 +150,7 @@ impl Source {
     fn change(&mut self) {
         self.generation += 1;
         let index = self.generation % self.count;
-        self.apply([self.holding.resource(index, self.generation)]);
+        self.apply([resources::resource(self.holding, index, self.generation)]);
     }
 
     fn replace(&mut self, form: &str) -> Option<String> {
@@ -166,10 +167,10 @@ impl Source {
     /// From messages, as a program makes them.
     fn replace_from_messages(&mut self, changed: usize) {
         if self.messages.is_empty() {
-            let all = (0..self.count).map(|index| holding::message(index, 0));
+            let all = (0..self.count).map(|index| resources::message(index, 0));
             self.messages = all.collect();
         }
-        self.messages[changed] = holding::message(changed, self.generation);
+        self.messages[changed] = resources::message(changed, self.generation);
         let encoded = |message: &Cluster| {
             let bytes = message.encode_to_vec();
             Resource::new(ResourceType::CLUSTER, message.name.as_str(), &bytes)
@@ -180,10 +181,10 @@ impl Source {
     /// From encoded messages, as a store has them.
     fn replace_from_bytes(&mut self, changed: usize) {
         if self.encoded.is_empty() {
-            let all = (0..self.count).map(|index| self.holding.resource(index, 0));
+            let all = (0..self.count).map(|index| resources::resource(self.holding, index, 0));
             self.encoded = all.collect();
         }
-        self.encoded[changed] = self.holding.resource(changed, self.generation);
+        self.encoded[changed] = resources::resource(self.holding, changed, self.generation);
         let kind = self.holding.resource_type();
         let again =
             |held: &Resource| Resource::new(kind.clone(), Arc::clone(held.name()), &held.value());

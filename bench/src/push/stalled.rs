@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::Holding;
 use super::request;
 use super::rig::{Contestant, Rig, address, wait};
 use super::swarm::{Manner, Mood, Swarm};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
+use crate::roles::Holding;
 
 const CLUSTERS: usize = 1_000;
 
@@ -24,8 +24,8 @@ struct Shown {
     grown: f64,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clients, rounds) = if plan.smoke { (100, 2) } else { (1_000, 10) };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clients, rounds) = (size.clients, size.rounds);
     let measure = |contestant: Contestant| {
         let shown = wait(measure(contestant, clients, rounds));
         shown.map_err(|error| format!("{}: {error}", contestant.name()))

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use oxds_core::snapshot::Protocol;
 
-use super::holding::{self, Holding};
 use super::probe::Probe;
 use super::request;
+use super::resources;
 use super::rig::{Contestant, Rig, address, wait};
 use super::swarm::Manner;
-use crate::Plan;
 use crate::memory::mib;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
+use crate::roles::Holding;
 
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 /// Changes per second.
@@ -29,11 +30,8 @@ struct Shown {
     cpu_share: f64,
 }
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clients, length) = match plan.smoke {
-        true => (10, Duration::from_secs(1)),
-        false => (100, Duration::from_secs(20)),
-    };
+pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clients, length) = (size.clients, size.length);
     let measure = |contestant: Contestant| {
         let shown = wait(measure(contestant, clients, length));
         shown.map_err(|error| format!("{}: {error}", contestant.name()))
@@ -129,13 +127,13 @@ fn age(response: &oxds_types::discovery::DeltaDiscoveryResponse) -> Result<Durat
         .iter()
         .filter_map(|resource| resource.resource.as_ref());
     let stamps: Vec<u64> = bodies
-        .map(|any| holding::stamp(&any.value))
+        .map(|any| resources::stamp(&any.value))
         .collect::<Result<_, _>>()?;
     let oldest = stamps
         .into_iter()
         .min()
         .ok_or("a response without clusters")?;
     Ok(Duration::from_micros(
-        holding::now_micros().saturating_sub(oldest),
+        resources::now_micros().saturating_sub(oldest),
     ))
 }

@@ -7,7 +7,11 @@
 mod part;
 mod processors;
 mod role;
+mod subject;
+mod traffic;
 
 pub(crate) use self::part::Part;
 pub(crate) use self::processors::Processors;
 pub(crate) use self::role::{ApiWork, Role};
+pub(crate) use self::subject::{Holding, Layout, MeasuredPolicy, SecuredServer, Variant};
+pub(crate) use self::traffic::Traffic;

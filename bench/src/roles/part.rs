@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::{Processors, Role};
+use super::processors::Processors;
+use super::role::Role;
 use crate::memory::{self, Footprint, Memory};
 
 /// A running part; it ends when this is dropped.

@@ -5,11 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::processors::Processors;
-use crate::endpoints::Layout;
-use crate::picks::Picked;
-use crate::push::Holding;
-use crate::rpc::{Traffic, Variant};
-use crate::secured::SecuredServer;
+use super::subject::{Holding, Layout, MeasuredPolicy, SecuredServer, Variant};
+use super::traffic::Traffic;
 
 /// Measured works of `oxds api`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +66,7 @@ pub(crate) enum Role {
     },
     /// Picks in a loop, without connections.
     Picks {
-        policy: Picked,
+        policy: MeasuredPolicy,
         endpoints: usize,
         picks: u32,
     },
@@ -112,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f_measured_processes_have_a_processor_alone() {
+    fn measured_processes_have_a_processor_alone() {
         let calls = Role::Calls {
             variant: Variant::Oxds,
             rate: 1,

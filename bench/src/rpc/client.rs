@@ -17,8 +17,8 @@ use super::callee::Callee;
 use super::variant::{
     HyperRoundRobin, balance_list, balance_list_secured, oxds, oxds_secured, tonic_xds,
 };
-use super::{Traffic, Variant};
 use crate::report::percentile_micros;
+use crate::roles::{Traffic, Variant};
 
 /// Origin of the calls.
 static ORIGIN: LazyLock<Uri> = LazyLock::new(|| Uri::from_static("http://bench"));

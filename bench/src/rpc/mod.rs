@@ -11,23 +11,17 @@ pub(crate) mod bytes_codec;
 pub(crate) mod callee;
 pub(crate) mod client;
 mod far;
-mod traffic;
 pub(crate) mod variant;
 
-use std::time::Duration;
-
-pub(crate) use traffic::Traffic;
-pub(crate) use variant::Variant;
-
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Role};
+use crate::roles::{Part, Role, Traffic, Variant};
 use client::Measured;
 
 /// Backends behind the service.
 const BACKENDS: usize = 4;
 
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     let backends = (0..BACKENDS)
         .map(|_| Part::start(&Role::Backend))
         .collect::<Result<Vec<_>, _>>()?;
@@ -35,10 +29,7 @@ pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
         .iter()
         .map(|part| part.hello().to_owned())
         .collect();
-    let (rounds, length) = match plan.smoke {
-        true => (1, Duration::from_millis(300)),
-        false => (5, Duration::from_secs(3)),
-    };
+    let (rounds, length) = (size.rounds, size.length);
     for scenario in SCENARIOS.iter().filter(|one| plan.wants(one.id)) {
         let backends = match scenario.far {
             true => addresses

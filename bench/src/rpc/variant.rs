@@ -9,50 +9,12 @@ use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use oxds_channel::XdsChannel;
 use oxds_client::Bootstrap;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
 use crate::keys;
-
-/// One of the compared channels; ours comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Variant {
-    /// `oxds_channel::XdsChannel`.
-    Oxds,
-    /// `tonic_xds`, the Rust peer.
-    TonicXds,
-    /// `tonic::transport::Channel::balance_list`.
-    BalanceList,
-    /// Round robin over hyper connections, and nothing else.
-    Hyper,
-    /// Round robin over connections of the `h2` crate, and nothing else.
-    H2,
-}
-
-impl Variant {
-    /// Every variant, ours first.
-    pub(crate) const ALL: [Variant; 5] = [
-        Variant::Oxds,
-        Variant::TonicXds,
-        Variant::BalanceList,
-        Variant::Hyper,
-        Variant::H2,
-    ];
-
-    /// Name in the table.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Variant::Oxds => "oxds",
-            Variant::TonicXds => "tonic-xds",
-            Variant::BalanceList => "balance_list",
-            Variant::Hyper => "bare hyper",
-            Variant::H2 => "bare h2",
-        }
-    }
-}
 
 /// Opens our channel.
 pub(crate) fn oxds(control_plane: &str) -> Result<XdsChannel, String> {

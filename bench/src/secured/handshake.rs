@@ -33,9 +33,10 @@ impl<'a> Load<'a> {
         resumed: bool,
     ) -> Result<Self, String> {
         let mut config = connector.config().as_ref().clone();
-        config.resumption = match resumed {
-            true => Resumption::in_memory_sessions(8),
-            false => Resumption::disabled(),
+        config.resumption = if resumed {
+            Resumption::in_memory_sessions(8)
+        } else {
+            Resumption::disabled()
         };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

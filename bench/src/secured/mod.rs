@@ -12,18 +12,17 @@ mod server;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
 
-pub(crate) use server::{SecuredServer, serve};
+pub(crate) use server::serve;
 use tempfile::TempDir;
 
-use crate::Plan;
 use crate::keys::Keys;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
-use crate::roles::{Part, Processors, Role};
+use crate::roles::{Part, Processors, Role, SecuredServer, Traffic, Variant};
 use crate::rpc::client::Measured;
-use crate::rpc::{Traffic, Variant, service_folder};
+use crate::rpc::service_folder;
 
 /// Backends behind the service, as in R-1.
 const BACKENDS: usize = 4;
@@ -37,35 +36,16 @@ const TRAFFIC: Traffic = Traffic::Unary {
 /// CPU per RPC over TLS, relative to tonic's own TLS.
 const TARGET: f64 = 1.1;
 
-/// Size of a run.
-struct Size {
-    rounds: usize,
-    length: Duration,
-    handshakes: usize,
-}
-
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let size = match plan.smoke {
-        true => Size {
-            rounds: 1,
-            length: Duration::from_millis(300),
-            handshakes: 20,
-        },
-        false => Size {
-            rounds: 5,
-            length: Duration::from_secs(3),
-            handshakes: 2_000,
-        },
-    };
+pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     let keys = Keys::new()?;
     if plan.wants("S-R1") {
-        handshakes(&keys, &size, table)?;
+        handshakes(&keys, size, table)?;
     }
     if plan.wants("S-R2") {
-        clients(&keys, &size, table)?;
+        clients(&keys, size, table)?;
     }
     if plan.wants("S-R3") {
-        servers(&keys, &size, table)?;
+        servers(&keys, size, table)?;
     }
     Ok(())
 }
@@ -129,7 +109,7 @@ impl Running {
     }
 }
 
-fn handshakes(keys: &Keys, size: &Size, table: &mut Table) -> Result<(), String> {
+fn handshakes(keys: &Keys, size: Size, table: &mut Table) -> Result<(), String> {
     let servers = Running::all(keys.folder.path())?;
     let rows = [
         ("CPU of the server per full handshake (us)", false),
@@ -142,9 +122,9 @@ fn handshakes(keys: &Keys, size: &Size, table: &mut Table) -> Result<(), String>
                 // The first connections wait until the server has its configuration, or have no session yet.
                 let load = handshake::Load::new(&keys.connector, server.part.hello(), resumed)?;
                 let before = server.part.cpu()?;
-                let share = load.run(size.handshakes)?;
+                let share = load.run(size.steps)?;
                 let cpu = server.part.cpu()? - before;
-                results.push(cpu.as_secs_f64() * 1e6 / size.handshakes as f64);
+                results.push(cpu.as_secs_f64() * 1e6 / size.steps as f64);
                 let expected = if resumed { 0.99..=1.0 } else { 0.0..=0.0 };
                 if !expected.contains(&share) {
                     table.note(&format!("{}: {:.0} % resumed", server.name, share * 100.0));
@@ -182,7 +162,7 @@ fn compare(
 /// Calls by one of our clients over mTLS.
 fn call(
     variant: Variant,
-    size: &Size,
+    size: Size,
     control_plane: &str,
     backends: &[String],
     keys: &Keys,
@@ -199,7 +179,7 @@ fn call(
     .finish()
 }
 
-fn clients(keys: &Keys, size: &Size, table: &mut Table) -> Result<(), String> {
+fn clients(keys: &Keys, size: Size, table: &mut Table) -> Result<(), String> {
     let folder = keys.folder.path();
     let backends: Vec<Running> = (0..BACKENDS)
         .map(|_| Running::tonic(folder))
@@ -251,7 +231,7 @@ fn clients(keys: &Keys, size: &Size, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-fn servers(keys: &Keys, size: &Size, table: &mut Table) -> Result<(), String> {
+fn servers(keys: &Keys, size: Size, table: &mut Table) -> Result<(), String> {
     let servers = Running::all(keys.folder.path())?;
     let mut results = vec![Vec::new(); servers.len()];
     for _ in 0..size.rounds {

@@ -10,24 +10,15 @@ use std::path::Path;
 
 use oxds_client::Bootstrap;
 use oxds_grpc_server::XdsServer;
-use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
 use super::echo::Echo;
 use crate::keys;
+use crate::roles::SecuredServer;
 use crate::rpc::variant::bootstrap;
 use crate::serve::{ANY_PORT, obey};
-
-/// A server that requires a client certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum SecuredServer {
-    /// `oxds_grpc_server::XdsServer`.
-    Oxds,
-    /// `tonic::transport::Server`, with its own TLS.
-    Tonic,
-}
 
 /// Name of the listener.
 const LISTENER: &str = "bench-server";

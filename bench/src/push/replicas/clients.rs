@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
 
-use super::super::holding::{Holding, resource_name};
 use super::super::probe::Probe;
 use super::super::request;
+use super::super::resources::resource_name;
 use super::super::swarm::{Choice, Manner, Roamers, Swarm};
 use super::etcd::REPLICAS;
 use super::fleet::{Fleet, Replica, connect};
 use super::text::text;
 use crate::report::Table;
+use crate::roles::Holding;
 
 /// Names that a client requests.
 const NAMES: usize = 10;

@@ -9,30 +9,23 @@ use std::ops::RangeInclusive;
 
 use oxds_core::snapshot::Protocol;
 
-use super::super::holding::{Holding, resource_name};
 use super::super::request;
+use super::super::resources::resource_name;
 use super::super::swarm::{Manner, Swarm};
 use super::etcd::{Etcd, PREFIX, REPLICAS};
 use super::fleet::{Fleet, Replica, connect};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::proxy::Proxy;
 use crate::report::{Row, Table, Target, median, percentile_micros};
+use crate::roles::Holding;
 
 /// Publishes that the replica misses; each changes another cluster.
 const CHANGES: usize = 50;
 /// Allowed time, in milliseconds.
 const MOST_MILLIS: f64 = 1_300.0;
-/// Clients of each replica that request the changed clusters by name.
-const CLIENTS: usize = 100;
-/// The same in a smoke: replicas whose numbers of streams differ by less than ten ask no client to move, however slowly they connect.
-const FEW: usize = 5;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, rounds, clients) = if plan.smoke {
-        (1_000, 1, FEW)
-    } else {
-        (100_000, 5, CLIENTS)
-    };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds, clients) = (size.many(), size.rounds, size.clients);
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let first = etcd.members.urls().remove(0);

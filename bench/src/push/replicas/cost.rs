@@ -14,14 +14,13 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{interval, sleep};
 
-use super::super::holding::Holding;
 use super::super::probe::Probe;
 use super::super::rig::{Contestant, address};
 use super::etcd::Etcd;
 use super::fleet::{Fleet, Kind};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
-use crate::roles::Part;
+use crate::roles::{Holding, Part};
 
 /// Allowed CPU relative to a server whose program changes its cache.
 const MOST: f64 = 1.5;
@@ -32,22 +31,8 @@ const PACE: Duration = Duration::from_millis(50);
 /// Time after the last publish: status keys are written at most 500 ms after one another.
 const PAUSE: Duration = Duration::from_millis(1_500);
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (sizes, times): (&[usize], _) = if plan.smoke {
-        let times = Times {
-            warm_up: 3,
-            idle: Duration::from_millis(300),
-            rounds: 5,
-        };
-        (&[100, 1_000], times)
-    } else {
-        let times = Times {
-            warm_up: 20,
-            idle: Duration::from_secs(20),
-            rounds: 400,
-        };
-        (&[1_000, 10_000, 100_000], times)
-    };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (sizes, times) = (size.resources, Times::of(size));
     let mut etcd = Etcd::start().await?;
     let mut all = Vec::new();
     for &clusters in sizes {
@@ -106,6 +91,14 @@ struct Cost {
 }
 
 impl Times {
+    fn of(size: Size) -> Self {
+        Self {
+            warm_up: size.steps,
+            idle: size.length,
+            rounds: size.rounds,
+        }
+    }
+
     async fn measure<S>(
         self,
         subject: &mut S,

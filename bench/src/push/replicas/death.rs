@@ -3,15 +3,11 @@
 use super::clients::Clients;
 use super::etcd::{Etcd, PREFIX};
 use super::fleet::{Fleet, Kind};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::Table;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, count) = if plan.smoke {
-        (1_000, 30)
-    } else {
-        (100_000, 999)
-    };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, count) = (size.many(), size.clients);
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;

@@ -11,10 +11,11 @@ use oxds_types::etcd::{
     CompactionRequest, PutRequest, RangeRequest, Request, RequestOp, TxnRequest, prefix_end,
 };
 
-use super::super::holding::{Holding, resource_name};
+use super::super::resources::{resource, resource_name};
 use super::members::Members;
 use super::text::text;
 use super::writer::Writer;
+use crate::roles::Holding;
 
 /// Replicas of the configuration.
 pub(super) const REPLICAS: usize = 3;
@@ -231,7 +232,7 @@ async fn connect(member: &Endpoint, options: &ClientOptions) -> Result<EtcdClien
 fn plain(prefix: &str, index: usize, generation: usize) -> PutRequest {
     PutRequest {
         key: format!("{prefix}{}", resource_name(index)).into(),
-        value: Holding::Clusters.resource(index, generation).value(),
+        value: resource(Holding::Clusters, index, generation).value(),
         ..PutRequest::default()
     }
 }

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use oxds_core::snapshot::Protocol;
 use tokio::sync::mpsc;
 
-use super::super::holding::{Holding, resource_name};
 use super::super::metrics;
 use super::super::probe::Probe;
 use super::super::request;
+use super::super::resources::resource_name;
 use super::super::swarm::{Manner, Swarm};
 use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use crate::program::program;
-use crate::roles::Part;
+use crate::roles::{Holding, Part};
 use crate::serve::ANY_PORT;
 
 /// Pause between two looks at a replica.

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::etcd::Etcd;
 use super::text::text;
-use crate::Plan;
 use crate::command_line::CommandLine;
 use crate::load;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Row, Table, Target, median};
 
@@ -16,8 +16,8 @@ const MOST_MILLIS: f64 = 1_000.0;
 /// Allowed keys of a publish: the resource and the head.
 const MOST_KEYS: f64 = 2.0;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (resources, rounds) = if plan.smoke { (1_000, 2) } else { (100_000, 5) };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (resources, rounds) = (size.many(), size.rounds);
     let folder = tempfile::tempdir().map_err(text)?;
     load::write(folder.path(), resources).map_err(text)?;
     let etcd = Etcd::start().await?;
@@ -65,8 +65,9 @@ fn change(folder: &Path, round: usize) -> Result<(), String> {
     let old = std::fs::read_to_string(&file).map_err(text)?;
     let timeout = |seconds| format!("connect_timeout: {seconds}s");
     let new = old.replacen(&timeout(round + 1), &timeout(round + 2), 1);
-    match new == old {
-        true => Err(format!("{} has no {}", file.display(), timeout(round + 1))),
-        false => std::fs::write(&file, new).map_err(text),
+    if new == old {
+        Err(format!("{} has no {}", file.display(), timeout(round + 1)))
+    } else {
+        std::fs::write(&file, new).map_err(text)
     }
 }

@@ -8,7 +8,7 @@ use super::super::swarm::{Choice, Roamers};
 use super::clients::Clients;
 use super::etcd::{Etcd, PREFIX, REPLICAS};
 use super::fleet::{Kind, Replica, replicas};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::Table;
 
 /// Allowed time until all replicas are near the mean, in seconds.
@@ -18,25 +18,23 @@ const NEAR: f64 = 0.2;
 /// Pause between two looks at the clients.
 const POLL: Duration = Duration::from_millis(20);
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let choices: &[_] = match plan.smoke {
-        true => &[("fewest", Choice::Fewest)],
-        false => &[("fewest", Choice::Fewest), ("in turn", Choice::InTurn)],
-    };
+pub(crate) async fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let choices = &[("fewest", Choice::Fewest), ("in turn", Choice::InTurn)][..size.steps];
     for &(name, choice) in choices {
-        join(plan, table, name, choice).await?;
+        join(plan, size, table, name, choice).await?;
     }
     Ok(())
 }
 
-async fn join(plan: &Plan, table: &mut Table, name: &str, choice: Choice) -> Result<(), String> {
+async fn join(
+    plan: &Plan,
+    size: Size,
+    table: &mut Table,
+    name: &str,
+    choice: Choice,
+) -> Result<(), String> {
     // Below twelve clients per replica and ten more than the mean, nothing is moved.
-    let (clusters, count, limit) = if plan.smoke {
-        // A replica watches an imbalance for three seconds, by reports that are two seconds apart, before it moves the first client.
-        (1_000, 120, Duration::from_secs(12))
-    } else {
-        (100_000, 1_000, Duration::from_secs(300))
-    };
+    let (clusters, count, limit) = (size.many(), size.clients, size.length);
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let three = replicas(Kind::Oxds, &etcd, PREFIX)?;

@@ -22,7 +22,7 @@ use super::etcd::{Etcd, LIMIT, PREFIX};
 use super::fleet::{Kind, replicas};
 use super::text::text;
 use super::writer::Writer;
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, median};
 
 /// Time between two publishes.
@@ -42,15 +42,9 @@ enum At {
     Follower,
 }
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (rounds, around): (usize, _) = match plan.smoke {
-        true => (1, Duration::from_millis(300)),
-        false => (5, Duration::from_secs(3)),
-    };
-    let places: &[_] = match plan.smoke {
-        true => &[At::Leader],
-        false => &[At::Leader, At::Follower],
-    };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (rounds, around) = (size.rounds, size.length);
+    let places = &[At::Leader, At::Follower][..size.steps];
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, CLUSTERS).await?;
     let _replicas = replicas(Kind::Oxds, &etcd, PREFIX)?;

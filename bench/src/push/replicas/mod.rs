@@ -33,80 +33,24 @@
 //! GB-11, random publishes while etcd and replicas fail, is the scenario of G-40 in `interop/`.
 
 mod clients;
-mod compaction;
-mod cost;
-mod death;
+pub(crate) mod compaction;
+pub(crate) mod cost;
+pub(crate) mod death;
 mod etcd;
 mod fleet;
-mod folder;
-mod joining;
-mod leader;
+pub(crate) mod folder;
+pub(crate) mod joining;
+pub(crate) mod leader;
 mod members;
-mod outage;
+pub(crate) mod outage;
 mod ports;
-mod publish;
+pub(crate) mod publish;
 mod quick;
-mod rate;
-mod rolling;
-mod start;
+pub(crate) mod rate;
+pub(crate) mod rolling;
+pub(crate) mod start;
 mod text;
-mod waiting;
+pub(crate) mod waiting;
 mod watches;
 mod writer;
-mod writes;
-
-use super::rig::wait;
-use crate::Plan;
-use crate::report::Table;
-
-/// Ids of the scenarios of [`run`].
-pub(crate) const IDS: &[&str] = &[
-    "GB-1", "GB-2", "GB-3", "GB-4", "GB-5", "GB-6", "GB-7", "GB-8", "GB-9", "GB-10", "GB-12",
-    "GB-13", "GB-14", "GB-15", "GB-16",
-];
-
-pub(crate) fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let wants = |ids: &[&str]| ids.iter().any(|id| plan.wants(id));
-    wait(async {
-        if wants(&["GB-1", "GB-2"]) {
-            publish::run(plan, table).await?;
-        }
-        if wants(&["GB-3", "GB-8"]) {
-            start::run(plan, table).await?;
-        }
-        if plan.wants("GB-4") {
-            death::run(plan, table).await?;
-        }
-        if plan.wants("GB-5") {
-            rolling::run(plan, table).await?;
-        }
-        if plan.wants("GB-6") {
-            rate::run(plan, table).await?;
-        }
-        if plan.wants("GB-7") {
-            writes::run(plan, table).await?;
-        }
-        if plan.wants("GB-9") {
-            cost::run(plan, table).await?;
-        }
-        if plan.wants("GB-10") {
-            leader::run(plan, table).await?;
-        }
-        if plan.wants("GB-12") {
-            compaction::run(plan, table).await?;
-        }
-        if plan.wants("GB-13") {
-            folder::run(plan, table).await?;
-        }
-        if plan.wants("GB-14") {
-            waiting::run(plan, table).await?;
-        }
-        if plan.wants("GB-15") {
-            joining::run(plan, table).await?;
-        }
-        if plan.wants("GB-16") {
-            outage::run(plan, table).await?;
-        }
-        Ok(())
-    })
-}
+pub(crate) mod writes;

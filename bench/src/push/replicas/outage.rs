@@ -11,17 +11,18 @@ use tokio::time::sleep;
 use super::clients::Clients;
 use super::etcd::{Etcd, PREFIX};
 use super::fleet::{Fleet, Kind, Replica};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::Table;
 
 /// Allowed CPU of a replica, in percent of a processor.
 const MOST_PERCENT: f64 = 0.5;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, count, away) = if plan.smoke {
-        (1_000, 30, Duration::from_secs(1))
+pub(crate) async fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, count) = (size.many(), size.clients);
+    let away = if plan.smoke {
+        size.length
     } else {
-        (100_000, 999, Duration::from_secs(plan.away_seconds))
+        Duration::from_secs(plan.away_seconds)
     };
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;

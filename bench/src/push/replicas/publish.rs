@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::swarm::Swarm;
 use super::etcd::{Etcd, PREFIX, REPLICAS};
 use super::fleet::{Fleet, Kind, answers_of_next, prefix, published, subscribers};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
 
 /// Allowed time beyond the commit, in microseconds.
@@ -22,12 +22,8 @@ const MOST_BEYOND_COMMIT: f64 = 500.0 - 163.0;
 /// Key of the head.
 const HEAD: &str = "/oxds/default/l/main/head";
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, rounds, clients, large) = if plan.smoke {
-        (1_000, 5, 10, 300)
-    } else {
-        (100_000, 100, 100, 5_000)
-    };
+pub(crate) async fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds, clients, large) = (size.many(), size.rounds, size.clients, size.steps);
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     if plan.wants("GB-2") {

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::{interval, timeout};
 
-use super::super::holding::{now_micros, stamp};
 use super::super::probe::Probe;
+use super::super::resources::{now_micros, stamp};
 use super::etcd::{Etcd, LIMIT, PREFIX, REPLICAS};
 use super::fleet::{Kind, Replica, published, replicas};
 use super::text::text;
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
 
 /// Publishes per second.
@@ -29,8 +29,8 @@ const MOST_MILLIS: f64 = 50.0;
 /// Allowed lag of the second half relative to the first, with room for noise.
 const MOST_GROWTH: f64 = 1.2;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let seconds = if plan.smoke { 1 } else { 60 };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let seconds = size.length.as_secs() as usize;
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, CLUSTERS).await?;
     let replicas = replicas(Kind::Oxds, &etcd, PREFIX)?;

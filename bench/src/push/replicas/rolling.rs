@@ -21,14 +21,13 @@ use super::etcd::{Etcd, LIMIT, REPLICAS};
 use super::fleet::{Replica, serve_at};
 use super::ports::HeldPorts;
 use super::text::text;
-use crate::Plan;
 use crate::command_line::CommandLine;
 use crate::control::{calls, resources};
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::proxy::Proxy;
 use crate::report::{Row, Table, Target};
-use crate::roles::{Part, Processors, Role};
-use crate::rpc::Variant;
+use crate::roles::{Part, Processors, Role, Variant};
 use crate::rpc::variant::bootstrap;
 
 /// Pause between two looks.
@@ -36,12 +35,8 @@ const POLL: Duration = Duration::from_millis(5);
 /// Time in which a replica must end: its drain time is 5 s.
 const END: Duration = Duration::from_secs(20);
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, count, rate, pause) = if plan.smoke {
-        (1_000, 30, 200, Duration::from_millis(200))
-    } else {
-        (100_000, 300, 5_000, Duration::from_secs(3))
-    };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, count, rate, pause) = (size.many(), size.clients, size.rate, size.length);
     let mut etcd = Etcd::start().await?;
     etcd.fill(super::etcd::PREFIX, clusters).await?;
     let mut backends = [beside(&Role::Backend)?, beside(&Role::Backend)?];

@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 use oxds_types::codec::{self, Format};
 use oxds_types::discovery::Any;
 
-use super::super::holding::Holding;
+use super::super::resources::resource;
 use super::etcd::{Etcd, PREFIX};
 use super::fleet::{Replica, serve};
 use super::text::text;
-use crate::Plan;
 use crate::memory::mib;
+use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, median};
+use crate::roles::Holding;
 
 /// Resources in one file of the folder.
 const PER_FILE: usize = 1_000;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, rounds) = if plan.smoke { (1_000, 1) } else { (100_000, 5) };
+pub(crate) async fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, rounds) = (size.many(), size.rounds);
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let (mut starts, mut reads, mut cpus) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,7 +75,7 @@ pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
 fn write(folder: &Path, clusters: usize) -> Result<(), String> {
     for first in (0..clusters).step_by(PER_FILE) {
         let all = (first..(first + PER_FILE).min(clusters)).map(|index| {
-            let resource = Holding::Clusters.resource(index, 0);
+            let resource = resource(Holding::Clusters, index, 0);
             Any {
                 type_url: resource.resource_type().type_url().to_owned(),
                 value: resource.value(),

@@ -13,8 +13,8 @@ use super::super::swarm::Swarm;
 use super::etcd::{Etcd, PREFIX, REPLICAS};
 use super::fleet::{Fleet, Kind, answers_of_next, subscribers};
 use super::text::text;
-use crate::Plan;
 use crate::command_line::CommandLine;
+use crate::plan::{Plan, Size};
 use crate::program::program;
 use crate::report::{Table, percentile_micros};
 
@@ -25,13 +25,9 @@ const MOST_MILLIS: f64 = 600.0;
 /// Allowed transactions per publish and replica.
 const MOST_WRITES: f64 = 2.0;
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     // With a pause between publishes, replicas write a status for each of them.
-    let (clients, rounds, pace) = if plan.smoke {
-        (10, 2, Duration::from_secs(1))
-    } else {
-        (300, 20, Duration::from_secs(3))
-    };
+    let (clients, rounds, pace) = (size.clients, size.rounds, size.length);
     let clusters = 1_000;
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;

@@ -11,8 +11,9 @@ use oxds_etcd::{Entry, Place, Prefix, PublishId, Segment, Stored};
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::writer::{self, Session};
 
-use super::super::holding::Holding;
+use super::super::resources::resource;
 use super::text::text;
+use crate::roles::Holding;
 
 /// A writer with a connection of its own.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Writer {
 
 /// Returns a cluster as it is published.
 pub(super) fn entry(index: usize, generation: usize) -> (Entry, Arc<Stored>) {
-    let resource = Holding::Clusters.resource(index, generation);
+    let resource = resource(Holding::Clusters, index, generation);
     let place = Place {
         group: None,
         resource_type: resource.resource_type().clone(),

@@ -9,7 +9,7 @@ use tokio::time::{interval, sleep};
 
 use super::etcd::{Etcd, PREFIX, REPLICAS};
 use super::fleet::{Fleet, Kind};
-use crate::Plan;
+use crate::plan::{Plan, Size};
 use crate::report::Table;
 
 /// Allowed transactions per second and replica under publishes.
@@ -27,12 +27,8 @@ struct Written {
     per_second: f64,
 }
 
-pub(super) async fn run(plan: &Plan, table: &mut Table) -> Result<(), String> {
-    let (clusters, idle, slow, fast) = if plan.smoke {
-        (100, Duration::from_secs(1), 3, 12)
-    } else {
-        (1_000, Duration::from_secs(30), 30, 200)
-    };
+pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
+    let (clusters, idle, slow, fast) = (size.many(), size.length, size.rounds, size.steps);
     let mut etcd = Etcd::start().await?;
     etcd.fill(PREFIX, clusters).await?;
     let mut fleet = Fleet::start(Kind::Oxds, &etcd, PREFIX, clusters).await?;

@@ -50,9 +50,9 @@ pub(crate) enum Nack {
 /// Commands to a running swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mood {
-    /// Answer to resources larger than [`LARGE`](super::LARGE).
+    /// Answer to resources larger than [`LARGE`](super::super::resources::LARGE).
     pub(crate) nack: Nack,
-    /// Number of the [`MARKED`](super::MARKED) resources that a change has.
+    /// Number of the [`MARKED`](super::super::resources::MARKED) resources that a change has.
     pub(crate) marked: usize,
     /// Read nothing.
     pub(crate) stalled: bool,

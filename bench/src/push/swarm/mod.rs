@@ -28,7 +28,6 @@ use tokio::task::JoinSet;
 use connection::connect;
 pub(super) use manner::{Manner, Mood, Nack, text};
 pub(super) use roaming::{Choice, Roamers};
-pub(super) use scanner::{LARGE, MARKED};
 use stream::Stream;
 pub(super) use stream::framed;
 pub(super) use tally::{Counted, Tally};

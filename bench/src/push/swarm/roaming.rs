@@ -51,12 +51,12 @@ struct Shared {
     manner: Manner,
     mood: watch::Sender<Mood>,
     tally: Arc<Tally>,
-    places: Mutex<Places>,
+    distribution: Mutex<Distribution>,
 }
 
 impl Roamers {
     pub(crate) fn new(manner: Manner, choice: Choice, addresses: Vec<SocketAddr>) -> Self {
-        let places = Places {
+        let distribution = Distribution {
             choice,
             clients: vec![0; addresses.len()],
             addresses,
@@ -68,7 +68,7 @@ impl Roamers {
                 manner,
                 mood: watch::Sender::default(),
                 tally: Arc::default(),
-                places: Mutex::new(places),
+                distribution: Mutex::new(distribution),
             }),
             tasks: JoinSet::new(),
         }
@@ -82,9 +82,9 @@ impl Roamers {
 
     /// Adds a server.
     pub(crate) fn join(&self, address: SocketAddr) {
-        let mut places = self.shared.lock();
-        places.addresses.push(address);
-        places.clients.push(0);
+        let mut distribution = self.shared.lock();
+        distribution.addresses.push(address);
+        distribution.clients.push(0);
     }
 
     /// Number of clients of each server.
@@ -112,7 +112,7 @@ impl Roamers {
 }
 
 /// Servers, and the clients that have chosen each.
-struct Places {
+struct Distribution {
     choice: Choice,
     addresses: Vec<SocketAddr>,
     clients: Vec<usize>,
@@ -120,7 +120,7 @@ struct Places {
     moves: Moves,
 }
 
-impl Places {
+impl Distribution {
     fn choose(&mut self) -> (usize, SocketAddr) {
         let chosen = match self.choice {
             Choice::InTurn => self.next % self.addresses.len(),
@@ -138,8 +138,10 @@ impl Places {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Distribution> {
+        self.distribution
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stays at a server until the stream ends. Returns whether there was a response.
@@ -170,16 +172,18 @@ async fn roam(shared: Arc<Shared>, first: Bytes, again: Bytes) {
         let (place, address) = shared.lock().choose();
         let is_answered = shared.stay(address, request.clone()).await;
         {
-            let mut places = shared.lock();
-            places.clients[place] -= 1;
-            match is_answered {
-                true => places.moves.ended += 1,
-                false => places.moves.turned_away += 1,
+            let mut distribution = shared.lock();
+            distribution.clients[place] -= 1;
+            if is_answered {
+                distribution.moves.ended += 1
+            } else {
+                distribution.moves.turned_away += 1
             }
         }
-        match is_answered {
-            true => request.clone_from(&again),
-            false => tokio::time::sleep(PAUSE).await,
+        if is_answered {
+            request.clone_from(&again)
+        } else {
+            tokio::time::sleep(PAUSE).await
         }
     }
 }
@@ -190,14 +194,14 @@ mod tests {
 
     fn chosen(choice: Choice, clients: &[usize], count: usize) -> Vec<usize> {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let mut places = Places {
+        let mut distribution = Distribution {
             choice,
             addresses: vec![address; clients.len()],
             clients: clients.to_vec(),
             next: 0,
             moves: Moves::default(),
         };
-        (0..count).map(|_| places.choose().0).collect()
+        (0..count).map(|_| distribution.choose().0).collect()
     }
 
     #[test]

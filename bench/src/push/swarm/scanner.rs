@@ -11,17 +11,14 @@
 //! A generator with a thousand streams must spend less per stream than a client: a response of 50 MB costs it its
 //! socket reads and a few steps per resource.
 
+use super::super::resources::{LARGE, MARKED};
+
 /// Field numbers that the SotW and the delta response share.
 const VERSION: u64 = 1;
 const RESOURCES: u64 = 2;
 const NONCE: u64 = 5;
 /// Only in delta responses; field 6 of a SotW response is the control plane's name, which no server here sends.
 const REMOVED: u64 = 6;
-
-/// Resources above this size are counted separately: P-13 recognises its resource by the size.
-pub(crate) const LARGE: usize = 2_000;
-/// Resources above this size and up to [`LARGE`] are counted separately: the valid ones of the same change.
-pub(crate) const MARKED: usize = 1_000;
 
 const LENGTH_DELIMITED: u64 = 2;
 const VARINT: u64 = 0;
@@ -44,14 +41,14 @@ pub(crate) struct Seen {
 /// Splits a response body into messages.
 #[derive(Debug, Default)]
 pub(super) struct Scanner {
-    place: Place,
+    state: ScanState,
     /// Bytes of the message that have not arrived.
     left: usize,
     seen: Seen,
 }
 
 #[derive(Debug)]
-enum Place {
+enum ScanState {
     /// Within gRPC's five prefix bytes: their number so far, and the length as far as it is known.
     Prefix {
         have: u8,
@@ -70,7 +67,7 @@ enum Place {
     },
 }
 
-impl Default for Place {
+impl Default for ScanState {
     fn default() -> Self {
         Self::Prefix { have: 0, length: 0 }
     }
@@ -99,8 +96,8 @@ impl Scanner {
         mut message: impl FnMut(Seen),
     ) -> Result<(), String> {
         while let Some(&byte) = bytes.first() {
-            let taken = match &mut self.place {
-                Place::Payload { left, .. } => {
+            let taken = match &mut self.state {
+                ScanState::Payload { left, .. } => {
                     let taken = bytes.len().min(*left);
                     self.payload(&bytes[..taken]);
                     taken
@@ -111,8 +108,8 @@ impl Scanner {
                 }
             };
             bytes = &bytes[taken..];
-            if self.left == 0 && matches!(self.place, Place::Key(_)) {
-                self.place = Place::default();
+            if self.left == 0 && matches!(self.state, ScanState::Key(_)) {
+                self.state = ScanState::default();
                 message(std::mem::take(&mut self.seen));
             }
         }
@@ -120,7 +117,7 @@ impl Scanner {
     }
 
     fn step(&mut self, byte: u8) -> Result<(), String> {
-        if let Place::Prefix { have, length } = &mut self.place {
+        if let ScanState::Prefix { have, length } = &mut self.state {
             if *have > 0 {
                 *length = *length << 8 | usize::from(byte);
             }
@@ -128,7 +125,7 @@ impl Scanner {
             if *have == 5 {
                 self.left = *length;
                 self.seen.bytes = *length;
-                self.place = Place::Key(Varint::default());
+                self.state = ScanState::Key(Varint::default());
             }
             return Ok(());
         }
@@ -136,12 +133,12 @@ impl Scanner {
             .left
             .checked_sub(1)
             .ok_or("a message that ends in a field")?;
-        match &mut self.place {
-            Place::Key(key) => {
+        match &mut self.state {
+            ScanState::Key(key) => {
                 if let Some(key) = key.push(byte) {
-                    self.place = match (key & 7, key >> 3) {
-                        (VARINT, _) => Place::Value,
-                        (LENGTH_DELIMITED, field) => Place::Length {
+                    self.state = match (key & 7, key >> 3) {
+                        (VARINT, _) => ScanState::Value,
+                        (LENGTH_DELIMITED, field) => ScanState::Length {
                             field,
                             length: Varint::default(),
                         },
@@ -151,8 +148,8 @@ impl Scanner {
                     };
                 }
             }
-            Place::Value if byte & 0x80 == 0 => self.place = Place::Key(Varint::default()),
-            Place::Length { field, length } => {
+            ScanState::Value if byte & 0x80 == 0 => self.state = ScanState::Key(Varint::default()),
+            ScanState::Length { field, length } => {
                 let field = *field;
                 if let Some(length) = length.push(byte) {
                     self.field(field, length as usize);
@@ -174,14 +171,14 @@ impl Scanner {
             REMOVED => self.seen.removed += 1,
             _ => {}
         }
-        self.place = match length {
-            0 => Place::Key(Varint::default()),
-            left => Place::Payload { field, left },
+        self.state = match length {
+            0 => ScanState::Key(Varint::default()),
+            left => ScanState::Payload { field, left },
         };
     }
 
     fn payload(&mut self, bytes: &[u8]) {
-        let Place::Payload { field, left } = &mut self.place else {
+        let ScanState::Payload { field, left } = &mut self.state else {
             return;
         };
         match *field {
@@ -192,7 +189,7 @@ impl Scanner {
         *left -= bytes.len();
         self.left = self.left.saturating_sub(bytes.len());
         if *left == 0 {
-            self.place = Place::Key(Varint::default());
+            self.state = ScanState::Key(Varint::default());
         }
     }
 }

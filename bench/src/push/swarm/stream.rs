@@ -12,7 +12,7 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Status};
 use prost::Message;
 use tokio::sync::watch;
 
-use super::super::holding;
+use super::super::resources;
 use super::manner::{Manner, Mood, Nack, text};
 use super::scanner::{Scanner, Seen};
 use super::tally::Tally;
@@ -111,7 +111,7 @@ impl Stream {
         let text = match mood.nack {
             _ if seen.large == 0 => None,
             Nack::No => None,
-            Nack::Named => Some(format!("{}: too large for us", holding::resource_name(0))),
+            Nack::Named => Some(format!("{}: too large for us", resources::resource_name(0))),
             Nack::Unnamed => Some("a resource is too large for us".to_owned()),
         };
         let error_detail = text.map(|message| Status {

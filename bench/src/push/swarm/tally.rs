@@ -12,9 +12,9 @@ use super::scanner::Seen;
 pub(crate) struct Counted {
     pub(crate) messages: u64,
     pub(crate) resources: u64,
-    /// Resources larger than [`super::LARGE`].
+    /// Resources larger than [`LARGE`](super::super::resources::LARGE).
     pub(crate) large: u64,
-    /// Streams that have accepted all [`super::MARKED`] resources of the change.
+    /// Streams that have accepted all [`MARKED`](super::super::resources::MARKED) resources of the change.
     pub(crate) complete: u64,
     /// Bytes of responses.
     pub(crate) bytes: u64,

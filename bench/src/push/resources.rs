@@ -31,60 +31,41 @@ use envoy_types::pb::google::protobuf::{Any, Duration, UInt32Value};
 use oxds_core::snapshot::Resource;
 use oxds_types::ResourceType;
 use prost::Message as _;
-use serde::{Deserialize, Serialize};
 
-use super::swarm::{LARGE, MARKED};
+use crate::roles::Holding;
 
 /// Filler of a cluster, which makes it about 500 bytes: the size that the scenarios assume.
 const FILLER: usize = 420;
 /// Endpoints of an assignment, which make it about 4.5 KB: the size that the scenarios assume.
 const ENDPOINTS: usize = 100;
 
-/// The resource types that a server serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Holding {
-    Clusters,
-    Assignments,
+/// Recognises the resource of P-13 that clients NACK: it is above this size.
+pub(super) const LARGE: usize = 2_000;
+/// Recognises the valid resources of the same change: they are above this size and up to [`LARGE`].
+pub(super) const MARKED: usize = 1_000;
+
+/// One resource; generations of it differ.
+pub(super) fn resource(holding: Holding, index: usize, generation: usize) -> Resource {
+    let name = resource_name(index);
+    let bytes = match holding {
+        Holding::Clusters => cluster(&name, generation, FILLER).encode_to_vec(),
+        Holding::Assignments => assignment(&name, generation).encode_to_vec(),
+    };
+    Resource::new(holding.resource_type(), name, &bytes)
 }
 
-impl Holding {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Clusters => "clusters",
-            Self::Assignments => "assignments",
-        }
-    }
+/// A cluster that the swarm recognises by its size.
+pub(super) fn poison(index: usize) -> Resource {
+    let name = resource_name(index);
+    let bytes = cluster(&name, 0, 2 * LARGE).encode_to_vec();
+    Resource::new(ResourceType::CLUSTER, name, &bytes)
+}
 
-    pub(super) fn resource_type(self) -> ResourceType {
-        match self {
-            Self::Clusters => ResourceType::CLUSTER,
-            Self::Assignments => ResourceType::ENDPOINT,
-        }
-    }
-
-    /// One resource; generations of it differ.
-    pub(super) fn resource(self, index: usize, generation: usize) -> Resource {
-        let name = resource_name(index);
-        let bytes = match self {
-            Self::Clusters => cluster(&name, generation, FILLER).encode_to_vec(),
-            Self::Assignments => assignment(&name, generation).encode_to_vec(),
-        };
-        Resource::new(self.resource_type(), name, &bytes)
-    }
-
-    /// A cluster that the swarm recognises by its size.
-    pub(super) fn poison(self, index: usize) -> Resource {
-        let name = resource_name(index);
-        let bytes = cluster(&name, 0, 2 * LARGE).encode_to_vec();
-        Resource::new(ResourceType::CLUSTER, name, &bytes)
-    }
-
-    /// A cluster that is valid, and that the swarm recognises by its size too.
-    pub(super) fn marked(self, index: usize) -> Resource {
-        let name = resource_name(index);
-        let bytes = cluster(&name, 0, (MARKED + LARGE) / 2).encode_to_vec();
-        Resource::new(ResourceType::CLUSTER, name, &bytes)
-    }
+/// A cluster that is valid, and that the swarm recognises by its size too.
+pub(super) fn marked(index: usize) -> Resource {
+    let name = resource_name(index);
+    let bytes = cluster(&name, 0, (MARKED + LARGE) / 2).encode_to_vec();
+    Resource::new(ResourceType::CLUSTER, name, &bytes)
 }
 
 /// The message of a cluster; generations of it differ.
@@ -225,7 +206,7 @@ mod tests {
 
     #[test]
     fn resources_have_the_sizes_that_the_scenarios_assume() {
-        let size = |holding: Holding| holding.resource(7, 1).value().len();
+        let size = |holding: Holding| resource(holding, 7, 1).value().len();
         assert!(
             (450..550).contains(&size(Holding::Clusters)),
             "{}",
@@ -240,7 +221,7 @@ mod tests {
 
     #[test]
     fn only_a_changed_cluster_says_when() {
-        let stamp = |generation| stamp(&Holding::Clusters.resource(7, generation).value());
+        let stamp = |generation| stamp(&resource(Holding::Clusters, 7, generation).value());
         assert_eq!(stamp(0), Ok(0));
         assert_ne!(stamp(1), Ok(0));
     }
