@@ -13,8 +13,9 @@ use envoy_types::pb::envoy::service::status::v3::{
 use oxds_client::Bootstrap;
 use oxds_types::ResourceType;
 
-use super::client_security::ClientSecurity;
-use super::control_plane::{ControlPlane, first_server, host_and_port, rpc_failed};
+use super::args::client_security::ClientSecurity;
+use super::args::control_plane::{first_server, host_and_port};
+use super::control_plane::{ControlPlane, rpc_failed};
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

@@ -7,8 +7,9 @@ use http::StatusCode;
 use oxds_server::{ClientVersion, DeprecatedElement, Deprecations, Place};
 use oxds_types::text;
 
-use super::control_plane::{ControlPlane, ControlPlaneArgs};
-use super::lifecycle::FolderFieldArgs;
+use super::args::control_plane::ControlPlaneArgs;
+use super::args::lifecycle::FolderFieldArgs;
+use super::control_plane::ControlPlane;
 use super::{Format, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

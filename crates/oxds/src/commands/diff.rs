@@ -5,8 +5,8 @@ use oxds_core::preview::Changes;
 use serde::Serialize;
 
 use super::Format;
+use super::args::lifecycle::FolderFieldArgs;
 use super::changes::{ChangeReport, JsonChange, Limit, totals};
-use super::lifecycle::FolderFieldArgs;
 use super::states::{Loaded, of_input};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

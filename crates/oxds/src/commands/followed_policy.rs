@@ -14,7 +14,7 @@ use oxds_types::runtime::{Runtime, Snapshot, Subscription};
 use tokio::sync::Notify;
 use tracing::{error, info};
 
-use super::lifecycle::LifecycleArgs;
+use super::args::lifecycle::LifecycleArgs;
 
 /// Time between two looks at the ledger and the date.
 const LOOK: Duration = Duration::from_secs(10);

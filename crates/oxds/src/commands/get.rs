@@ -13,14 +13,14 @@ use tokio::time::timeout;
 use tracing::error;
 
 #[cfg(feature = "etcd")]
-use super::etcd_args::EtcdArgs;
+use super::args::etcd::EtcdArgs;
+use super::args::{dynamic_fields, source};
 use super::fetch::QUIET;
 use super::print::{self, NamedResource};
 #[cfg(feature = "etcd")]
 use super::published;
-use super::source;
 use super::subscription::{FollowError, Subscription};
-use super::{View, dir_options, duration, dynamic_fields, runtime, unreadable};
+use super::{View, dir_options, duration, runtime, unreadable};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 

@@ -1,31 +1,25 @@
 //! The commands, one module each: `Args` is its part of the command line, `run` carries it out.
 
 pub(crate) mod api;
+mod args;
 pub(crate) mod bootstrap;
-mod bootstrap_version;
 pub(crate) mod call;
 mod changes;
-mod client_security;
 mod clients;
 pub(crate) mod completions;
 mod control_plane;
 pub(crate) mod csds;
+mod date;
 pub(crate) mod demo;
 pub(crate) mod deprecations;
 pub(crate) mod diff;
-mod dynamic_fields;
-#[cfg(feature = "etcd")]
-mod etcd_args;
 mod fetch;
 mod files;
 mod followed_policy;
 pub(crate) mod get;
 mod grpc_rules;
-mod http_args;
-mod lifecycle;
-mod limits;
 pub(crate) mod man;
-mod missing;
+mod nodes;
 pub(crate) mod plan;
 mod print;
 #[cfg(feature = "etcd")]
@@ -36,12 +30,8 @@ mod published;
 mod replicas;
 pub(crate) mod route;
 pub(crate) mod runtime;
-mod runtime_args;
-mod runtime_keys;
 pub(crate) mod serve;
 mod serve_store;
-mod server_security;
-mod source;
 mod state;
 mod states;
 pub(crate) mod status;

@@ -6,7 +6,7 @@ use oxds_server::store::etcd::writer::{self, Session};
 use oxds_types::{ApiVersion, ResourceType};
 use tracing::error;
 
-use super::etcd_args::EtcdTarget;
+use super::args::etcd::EtcdTarget;
 use super::print::NamedResource;
 use super::runtime;
 use crate::exit::{Exit, Failure};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::control_plane::{ControlPlane, ControlPlaneArgs};
+use super::args::control_plane::ControlPlaneArgs;
+use super::control_plane::ControlPlane;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::table::Table;

@@ -9,13 +9,14 @@ use clap::ValueEnum;
 use oxds_server::{ApiVersion, BindError, Builder, CsdsAccess, FileSink, OnNack, Server, State};
 use tracing::{info, warn};
 
-use super::http_args::HttpArgs;
-use super::lifecycle::LifecycleArgs;
-use super::limits::LimitArgs;
-use super::runtime_args::RuntimeArgs;
+use super::args::bootstrap_version;
+use super::args::http::HttpArgs;
+use super::args::lifecycle::LifecycleArgs;
+use super::args::limits::LimitArgs;
+use super::args::runtime::RuntimeArgs;
+use super::args::server_security::SecurityArgs;
 use super::serve_store::{FolderOptions, Source};
-use super::server_security::SecurityArgs;
-use super::{bootstrap_version, dir_options, duration, host, runtime, state};
+use super::{dir_options, duration, host, runtime, state};
 use crate::exit::{Exit, Failure};
 use crate::log;
 use crate::output::Output;
@@ -131,7 +132,7 @@ pub(crate) struct Args {
     runtime: RuntimeArgs,
     #[cfg(feature = "etcd")]
     #[command(flatten)]
-    etcd: super::etcd_args::EtcdArgs,
+    etcd: super::args::etcd::EtcdArgs,
 }
 
 /// Time for threads that work on files to end, after the server has ended.

@@ -8,8 +8,8 @@ use oxds_server::dir::Reload;
 use oxds_server::{Builder, DirStore, State, StateOptions};
 use oxds_types::runtime::Runtime;
 
+use super::args::lifecycle::LifecycleArgs;
 use super::followed_policy::{self, FollowedPolicy};
-use super::lifecycle::LifecycleArgs;
 use super::{files, state, unreadable};
 use crate::exit::Failure;
 
@@ -25,7 +25,7 @@ pub(super) enum Source {
 #[cfg(feature = "etcd")]
 #[derive(Debug)]
 pub(super) struct EtcdSource {
-    pub(super) access: super::etcd_args::EtcdTarget,
+    pub(super) access: super::args::etcd::EtcdTarget,
     /// Id of the replica, if the operator has set it.
     pub(super) replica: Option<String>,
     /// Host at which other machines reach the replica, if the operator has set it.
@@ -130,7 +130,7 @@ impl EtcdSource {
         let replica = self.replica.unwrap_or_else(|| replica_id(grpc));
         let replica = Segment::replica(&replica)
             .map_err(|error| Failure::usage(format_args!("--replica: {error}")))?;
-        let super::etcd_args::EtcdTarget {
+        let super::args::etcd::EtcdTarget {
             endpoints,
             client,
             prefix,

@@ -9,8 +9,8 @@ use oxds_server::{FileSink, Finding, Severity};
 use oxds_types::text;
 use serde::Serialize;
 
+use super::args::lifecycle::FolderFieldArgs;
 use super::bootstrap::check::certificate_providers;
-use super::lifecycle::FolderFieldArgs;
 use super::{Format, files};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

@@ -12,9 +12,10 @@ use oxds_types::ResourceType;
 use oxds_types::codec::Format;
 use tracing::warn;
 
-use super::dynamic_fields::DynamicFieldArgs;
+use super::args::dynamic_fields::DynamicFieldArgs;
+use super::args::source;
 use super::subscription::{FollowError, Subscription};
-use super::{View, print, runtime, source};
+use super::{View, print, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::signals::StopSignals;

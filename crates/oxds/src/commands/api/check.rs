@@ -10,8 +10,8 @@ use oxds_apicheck::rules;
 
 use super::except::{AllowArgs, ExceptArgs, WireArgs, left_over};
 use super::report::ReportArgs;
-use super::today::today;
 use super::trees::{AgainstArgs, Pair, RuleArgs, TreeArgs, failure};
+use crate::commands::date::today;
 use crate::exit::{Exit, Failure};
 use crate::progress;
 

@@ -1,16 +1,16 @@
 //! `oxds api clock` and `audit`: phases of deprecated elements, and unstable elements.
 
-use clap::ValueEnum;
 use oxds_apicheck::audit;
-use oxds_apicheck::clock::{self, Deprecation, Schedule};
+use oxds_apicheck::clock::{self, Deprecation};
 use oxds_apicheck::experiment::Experiment;
 use oxds_apicheck::finding::Finding;
 use oxds_apicheck::generate::UpgradeReason;
 use serde::Serialize;
 
-use super::today::today;
 use super::trees::TreeArgs;
 use crate::commands::Format;
+use crate::commands::args::schedule::ScheduleArgs;
+use crate::commands::date::today;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -40,34 +40,6 @@ pub(super) struct AuditArgs {
     /// Output format on stdout
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-#[derive(Debug, clap::Args)]
-pub(in crate::commands) struct ScheduleArgs {
-    /// Schedule of the deprecation clock
-    #[arg(long, value_enum, default_value_t)]
-    schedule: ScheduleName,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum ScheduleName {
-    /// Use fails from the second release on, removal is allowed with the second major
-    #[default]
-    Policy,
-    /// Removal is allowed with the third release
-    Releases,
-    /// Use fails where annotated, removal is never allowed
-    EnvoyToday,
-}
-
-impl ScheduleArgs {
-    pub(in crate::commands) fn schedule(&self) -> Schedule {
-        match self.schedule {
-            ScheduleName::Policy => Schedule::Policy,
-            ScheduleName::Releases => Schedule::Releases,
-            ScheduleName::EnvoyToday => Schedule::EnvoyToday,
-        }
-    }
 }
 
 pub(super) fn clock(args: &ClockArgs) -> Result<Exit, Failure> {

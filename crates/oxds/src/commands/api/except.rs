@@ -8,8 +8,8 @@ use oxds_apicheck::finding::{Finding, Severity};
 use oxds_apicheck::input::{self, Input};
 use oxds_apicheck::ledger::Ledger;
 
-use super::today::today;
 use super::trees::{TreeArgs, config_of, failure};
+use crate::commands::date::today;
 use crate::exit::Failure;
 
 /// Sources of exemptions on the command line.

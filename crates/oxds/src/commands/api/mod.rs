@@ -13,15 +13,11 @@ mod major;
 mod report;
 mod review;
 mod stubs;
-mod today;
 mod translate;
 mod trees;
 mod version;
 
 use clap::Subcommand;
-
-pub(super) use clock::ScheduleArgs;
-pub(super) use today::today;
 
 use crate::exit::{Exit, Failure};
 

@@ -17,8 +17,8 @@ use counts::Counts;
 use report::CallReport;
 
 use super::{Format, duration, runtime};
-use crate::commands::bootstrap_version::BootstrapVersion;
-use crate::commands::dynamic_fields;
+use crate::commands::args::bootstrap_version::BootstrapVersion;
+use crate::commands::args::dynamic_fields;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::signals::StopSignals;

@@ -7,7 +7,7 @@ use super::list::{ChangeRow, word};
 
 /// A change.
 #[derive(Debug, Serialize)]
-pub(in crate::commands) struct JsonChange {
+pub(crate) struct JsonChange {
     pub(super) change: &'static str,
     pub(super) group: Option<String>,
     /// Full name of the message; absent for a group itself.

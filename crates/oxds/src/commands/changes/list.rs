@@ -7,12 +7,12 @@ use crate::table::{Table, one_line};
 
 /// A changed resource, or a group whose nodes change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::commands) struct ChangeRow {
-    pub(in crate::commands) kind: ChangeKind,
-    pub(in crate::commands) group: Option<String>,
+pub(crate) struct ChangeRow {
+    pub(crate) kind: ChangeKind,
+    pub(crate) group: Option<String>,
     /// `None` for the nodes of a group.
-    pub(in crate::commands) resource_type: Option<ResourceType>,
-    pub(in crate::commands) name: String,
+    pub(crate) resource_type: Option<ResourceType>,
+    pub(crate) name: String,
 }
 
 impl From<&Change> for ChangeRow {
@@ -28,7 +28,7 @@ impl From<&Change> for ChangeRow {
 
 impl ChangeRow {
     /// Returns the change as text, such as `changed cds blue (group edge)`.
-    pub(in crate::commands) fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let (kind, name) = (word(self.kind), &self.name);
         one_line(&match (&self.resource_type, &self.group) {
             (None, _) => format!("{kind} group {name}"),
@@ -50,7 +50,7 @@ pub(super) fn word(kind: ChangeKind) -> &'static str {
 }
 
 /// Returns the sums: `1 added, 2 changed, 0 removed`.
-pub(in crate::commands) fn totals(counts: ChangeCounts) -> String {
+pub(crate) fn totals(counts: ChangeCounts) -> String {
     let ChangeCounts {
         added,
         changed,
@@ -60,7 +60,7 @@ pub(in crate::commands) fn totals(counts: ChangeCounts) -> String {
 }
 
 /// Returns a table of the numbers by type and group. Groups themselves have the type `group`.
-pub(in crate::commands) fn table(
+pub(crate) fn table(
     counts: impl IntoIterator<Item = (Option<String>, Option<ResourceType>, ChangeCounts)>,
 ) -> String {
     let mut table = Table::new(["TYPE", "GROUP", "ADDED", "CHANGED", "REMOVED"]);

@@ -13,7 +13,7 @@ const MAX_JSON_FIELDS: usize = 1_000;
 
 /// Option for the length of a report.
 #[derive(Debug, Clone, Copy, clap::Args)]
-pub(in crate::commands) struct Limit {
+pub(crate) struct Limit {
     /// Print at most N changes, each with at most 20 fields; 0: everything
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
@@ -21,15 +21,15 @@ pub(in crate::commands) struct Limit {
 
 /// Changes, and how many of them are shown.
 #[derive(Debug)]
-pub(in crate::commands) struct ChangeReport<'a> {
-    pub(in crate::commands) changes: &'a Changes,
-    pub(in crate::commands) limit: Limit,
+pub(crate) struct ChangeReport<'a> {
+    pub(crate) changes: &'a Changes,
+    pub(crate) limit: Limit,
 }
 
 impl ChangeReport<'_> {
     /// Returns a line for each change, with lines for its fields, and one about what is left out. `clients` returns how many clients
     /// a change is for, if that is known.
-    pub(in crate::commands) fn text(&self, clients: impl Fn(&Change) -> Option<usize>) -> String {
+    pub(crate) fn text(&self, clients: impl Fn(&Change) -> Option<usize>) -> String {
         let mut text = String::new();
         for change in self.shown() {
             text += &ChangeRow::from(change).line();
@@ -59,7 +59,7 @@ impl ChangeReport<'_> {
     }
 
     /// Returns the numbers by type and group, unless there are no changes.
-    pub(in crate::commands) fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         if self.changes.is_empty() {
             return String::new();
         }
@@ -70,10 +70,7 @@ impl ChangeReport<'_> {
     }
 
     /// Returns the changes that are shown, with their fields.
-    pub(in crate::commands) fn json(
-        &self,
-        clients: impl Fn(&Change) -> Option<usize>,
-    ) -> Vec<JsonChange> {
+    pub(crate) fn json(&self, clients: impl Fn(&Change) -> Option<usize>) -> Vec<JsonChange> {
         let changes = self.shown().map(|change| {
             let mut fields = Fields::of(change);
             let most = self.most_fields(MAX_JSON_FIELDS);
@@ -91,7 +88,7 @@ impl ChangeReport<'_> {
     }
 
     /// Returns the number of changes that are left out.
-    pub(in crate::commands) fn more(&self) -> usize {
+    pub(crate) fn more(&self) -> usize {
         self.changes.0.len() - self.shown().count()
     }
 

@@ -8,12 +8,13 @@ use oxds_types::ResourceType;
 
 use super::args::Args;
 use super::clients::Clients;
-use crate::commands::control_plane::{ControlPlane, first_server};
+use crate::commands::args::control_plane::first_server;
+use crate::commands::control_plane::ControlPlane;
+use crate::commands::nodes::report;
 use crate::commands::runtime;
 #[cfg(feature = "etcd")]
 use crate::commands::states::{Replacing, of_etcd};
 use crate::commands::states::{of_control_plane, of_input, seen_by};
-use crate::commands::status::nodes;
 use crate::exit::Failure;
 
 /// The two states of a plan.
@@ -71,7 +72,7 @@ async fn read_server(args: &Args, folder: State) -> Result<Against, Failure> {
     let bootstrap = args.source.bootstrap()?;
     let server = first_server(&bootstrap)?;
     let control_plane = ControlPlane::connect(&server).await?;
-    let report = nodes::fetch(&control_plane).await?;
+    let report = report::fetch(&control_plane).await?;
     // Before this process becomes a client.
     let clients = Clients::fetch(&control_plane, &report).await;
     let (view, groups) = seen_by(&folder, bootstrap.node());

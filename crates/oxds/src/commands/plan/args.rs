@@ -7,13 +7,13 @@ use oxds_apicheck::input::Input;
 #[cfg(feature = "etcd")]
 use oxds_etcd::Segment;
 
+#[cfg(feature = "etcd")]
+use crate::commands::args::etcd::EtcdArgs;
+use crate::commands::args::lifecycle::FolderFieldArgs;
+use crate::commands::args::source::SourceArgs;
 use crate::commands::changes::Limit;
 #[cfg(feature = "etcd")]
-use crate::commands::etcd_args::EtcdArgs;
-use crate::commands::lifecycle::FolderFieldArgs;
-#[cfg(feature = "etcd")]
 use crate::commands::publish;
-use crate::commands::source::SourceArgs;
 use crate::commands::{Format, duration};
 
 const EXAMPLES: &str = "\

@@ -6,7 +6,7 @@ use oxds_core::preview::Change;
 
 use crate::commands::clients::ClientStatus;
 use crate::commands::control_plane::ControlPlane;
-use crate::commands::status::nodes::{NodeStatus, StatusReport};
+use crate::commands::nodes::report::{NodeStatus, StatusReport};
 
 /// Largest number of names of all clients that are fetched. Each takes about 200 bytes of the response.
 const MAX_NAMES: usize = 1_000_000;

@@ -17,8 +17,8 @@ use oxds_server::{Finding, Severity};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use super::etcd_args::EtcdArgs;
-use super::lifecycle::FolderFieldArgs;
+use super::args::etcd::EtcdArgs;
+use super::args::lifecycle::FolderFieldArgs;
 use super::{Format, runtime};
 use crate::exit::{Exit, Failure};
 

@@ -12,9 +12,10 @@ use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::super::control_plane::{ControlPlane, ControlPlaneArgs, rpc_failed};
-use super::super::missing::{MissingAnswer, missing_answers};
-use super::super::status::nodes::{AwayNode, fetch_nodes};
+use super::super::args::control_plane::ControlPlaneArgs;
+use super::super::control_plane::{ControlPlane, rpc_failed};
+use super::super::nodes::missing::{MissingAnswer, missing_answers};
+use super::super::nodes::report::{AwayNode, fetch_nodes};
 use crate::exit::Failure;
 use crate::table::one_line;
 

@@ -13,10 +13,10 @@ use oxds_server::store::etcd::writer::{Session, read_fleet};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use super::control_plane::ControlPlaneArgs;
-use super::etcd_args::EtcdTarget;
-use super::missing::MissingAnswer;
-use super::status::nodes::AwayNode;
+use super::args::control_plane::ControlPlaneArgs;
+use super::args::etcd::EtcdTarget;
+use super::nodes::missing::MissingAnswer;
+use super::nodes::report::AwayNode;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;

@@ -1,7 +1,7 @@
 //! `oxds route`: where a request goes, and why.
 
-mod asked;
 mod nearest;
+mod request;
 mod resources;
 mod suite;
 mod test;
@@ -9,7 +9,7 @@ mod text;
 
 use oxds_core::explain::{Action, Explanation};
 
-use self::asked::{RequestArgs, Rules, check_listener, explainer, listener, request};
+use self::request::{RequestArgs, Rules, check_listener, explainer, listener, request};
 use self::resources::{Origin, Resources};
 use super::Format;
 use crate::exit::{Exit, Failure};

@@ -15,9 +15,10 @@ use oxds_types::discovery::Node;
 use oxds_types::reference::references;
 use tracing::error;
 
-use crate::commands::control_plane::{ControlPlane, first_server, host_and_port, rpc_failed};
+use crate::commands::args::control_plane::{first_server, host_and_port};
+use crate::commands::args::source::SourceArgs;
+use crate::commands::control_plane::{ControlPlane, rpc_failed};
 use crate::commands::fetch::{Wanted, fetch};
-use crate::commands::source::SourceArgs;
 use crate::commands::states::seen_by;
 use crate::commands::{dir_options, duration, runtime, unreadable};
 use crate::exit::Failure;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use oxds_core::explain::{Action, Decision};
 use serde::Deserialize;
 
-use super::asked::{RequestArgs, Rules};
+use super::request::{RequestArgs, Rules};
 use super::text::percent;
 
 /// Difference of a share that counts as none, in percent.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use oxds_core::explain::{Answer, Explainer, RouteOutcome, RoutePlace};
 
-use super::asked::{Rules, check_listener, explainer, listener, request};
+use super::request::{Rules, check_listener, explainer, listener, request};
 use super::resources::{Origin, Resources};
 use super::suite::{Case, Suite};
 use super::text::{percent, rules};

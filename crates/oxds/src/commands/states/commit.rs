@@ -10,15 +10,12 @@ use oxds_server::{FindingCounts, Severity};
 use oxds_types::codec::Format;
 
 use super::{Loaded, read_folder};
-use crate::commands::lifecycle::FolderFieldArgs;
+use crate::commands::args::lifecycle::FolderFieldArgs;
 use crate::exit::Failure;
 use crate::progress;
 
 /// Reads a folder or a commit.
-pub(in crate::commands) fn of_input(
-    input: &Input,
-    fields: &FolderFieldArgs,
-) -> Result<Loaded, Failure> {
+pub(crate) fn of_input(input: &Input, fields: &FolderFieldArgs) -> Result<Loaded, Failure> {
     match input {
         Input::Folder(folder) => read_folder(folder, fields),
         Input::Git { .. } => read_commit(input, fields),

@@ -7,23 +7,23 @@ use oxds_etcd::{Entry, Segment};
 use oxds_server::store::etcd::writer::{self, Published, Session};
 use tracing::error;
 
-use crate::commands::etcd_args::EtcdTarget;
+use crate::commands::args::etcd::EtcdTarget;
 use crate::commands::runtime;
 use crate::exit::Failure;
 
 /// The part of the state that a publish replaces.
 #[derive(Debug)]
-pub(in crate::commands) struct Replacing<'a> {
-    pub(in crate::commands) lane: &'a Segment,
+pub(crate) struct Replacing<'a> {
+    pub(crate) lane: &'a Segment,
     /// Whether entries of the lane that the folder does not have are removed.
-    pub(in crate::commands) prune: bool,
+    pub(crate) prune: bool,
 }
 
 /// Returns what is published, and what would be after a publish of `folder`.
 ///
 /// # Errors
 /// etcd does not answer, or keys cannot be read: then the difference would be wrong.
-pub(in crate::commands) fn of_etcd(
+pub(crate) fn of_etcd(
     target: EtcdTarget,
     folder: &State,
     replacing: &Replacing<'_>,

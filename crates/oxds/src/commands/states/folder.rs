@@ -6,14 +6,11 @@ use oxds_core::preview::State;
 use oxds_server::Severity;
 
 use super::Loaded;
-use crate::commands::lifecycle::FolderFieldArgs;
+use crate::commands::args::lifecycle::FolderFieldArgs;
 use crate::exit::Failure;
 
 /// Reads a folder, as `serve` does.
-pub(in crate::commands) fn read_folder(
-    folder: &Path,
-    fields: &FolderFieldArgs,
-) -> Result<Loaded, Failure> {
+pub(crate) fn read_folder(folder: &Path, fields: &FolderFieldArgs) -> Result<Loaded, Failure> {
     let report = fields.load(folder, false, None)?;
     Ok(Loaded {
         state: State::new(report.of_all_nodes(), &report.groups),

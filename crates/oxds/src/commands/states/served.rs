@@ -14,7 +14,7 @@ use crate::commands::fetch::{Wanted, fetch};
 use crate::exit::Failure;
 
 /// Fetches all resources of these types. `numbers` has how many resources of a type there are at least, if that is known.
-pub(in crate::commands) async fn of_control_plane(
+pub(crate) async fn of_control_plane(
     limit: Duration,
     bootstrap: &Bootstrap,
     types: &BTreeSet<ResourceType>,

@@ -8,7 +8,7 @@ use oxds_core::snapshot::ChangeSet;
 use oxds_types::discovery::Node;
 
 /// Returns what a node would see of a folder, and the groups that it is in.
-pub(in crate::commands) fn seen_by(folder: &State, node: &Node) -> (State, Vec<String>) {
+pub(crate) fn seen_by(folder: &State, node: &Node) -> (State, Vec<String>) {
     let mut groups = Groups::default();
     let updates = folder.groups.iter().filter_map(|(name, group)| {
         let matcher = group.matcher.clone()?;

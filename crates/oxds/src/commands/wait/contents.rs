@@ -9,8 +9,8 @@ use oxds_server::{Severity, dir};
 use oxds_types::ResourceType;
 use serde::Deserialize;
 
+use super::super::args::lifecycle::FolderFieldArgs;
 use super::super::control_plane::StatusPage;
-use super::super::lifecycle::FolderFieldArgs;
 use crate::exit::Failure;
 use crate::table::one_line;
 

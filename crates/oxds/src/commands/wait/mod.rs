@@ -4,14 +4,14 @@
 //!   status ──▶ files that are not served, contents other than those of --dir? ── yes ──▶ wait for another status
 //!                 │ no                                                                         ▲
 //!                 ▼                                                                            │
-//!              clients, if they are due (`asking`) ── one has not accepted something ──────────┘
+//!              clients, if they are due (`request_timer`) ── one has not accepted something ──────────┘
 //!                 │ all have
 //!                 ▼
 //!              success
 //! ```
 
-mod asking;
 mod contents;
+mod request_timer;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,17 +21,18 @@ use clap::ValueEnum;
 use tokio::time::Instant;
 use tonic::Code;
 
-use self::asking::{Asking, PACE};
 use self::contents::{Contents, behind};
-use super::clients::ClientStatus;
-use super::control_plane::{ControlPlane, ControlPlaneArgs, StatusPage, rpc_failed};
+use self::request_timer::{INTERVAL, RequestTimer};
+use super::args::control_plane::ControlPlaneArgs;
 #[cfg(feature = "etcd")]
-use super::etcd_args::EtcdArgs;
-use super::lifecycle::FolderFieldArgs;
-use super::missing::{Pending, pending_resources};
+use super::args::etcd::EtcdArgs;
+use super::args::lifecycle::FolderFieldArgs;
+use super::clients::ClientStatus;
+use super::control_plane::{ControlPlane, StatusPage, rpc_failed};
+use super::nodes::held::HeldUpdates;
+use super::nodes::missing::{Pending, pending_resources};
 #[cfg(feature = "etcd")]
 use super::replicas;
-use super::status::held::HeldUpdates;
 use super::store_status::{StoreFinding, StoreStatus};
 use super::{duration, runtime};
 use crate::exit::{Exit, Failure};
@@ -135,7 +136,7 @@ async fn wait(args: &Args, folder: Option<Contents>) -> Result<Exit, Failure> {
         return Err(Failure::negative(failure)
             .hint("expected `oxds serve`, from the same machine or with its credentials"));
     }
-    let mut asking = Asking::new(Instant::now(), name.is_none());
+    let mut timer = RequestTimer::new(Instant::now(), name.is_none());
     let mut responded = true;
     loop {
         let now = Instant::now();
@@ -143,11 +144,11 @@ async fn wait(args: &Args, folder: Option<Contents>) -> Result<Exit, Failure> {
         let mut pending = unserved_files(page.as_ref(), name);
         pending.extend(not_served(folder.as_ref(), page.as_ref()));
         let due = match pending.is_empty() {
-            true => asking.due(behind(page.as_ref())),
+            true => timer.due(behind(page.as_ref())),
             false => None,
         };
         if timed_out || due.is_some_and(|due| due <= now) {
-            asking.asked(now);
+            timer.requested(now);
             let response = control_plane.client_status(true).await;
             responded = response.is_ok();
             match response {
@@ -174,7 +175,7 @@ async fn wait(args: &Args, folder: Option<Contents>) -> Result<Exit, Failure> {
         let changed = changed(&control_plane, page.clone(), responded);
         if let Ok(next) = tokio::time::timeout_at(due, changed).await {
             page = next;
-            asking.changed();
+            timer.status_changed();
         }
     }
 }
@@ -218,7 +219,7 @@ async fn changed(
     responded: bool,
 ) -> Option<StatusPage> {
     let Some(mut page) = page else {
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(INTERVAL).await;
         // A control plane that responded without a page has none later either.
         return match responded {
             true => None,
@@ -231,7 +232,7 @@ async fn changed(
         page = next;
     } else if begun.elapsed() < LONG_POLL {
         // The request ended early: the control plane is gone, or does not support long polls.
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(INTERVAL).await;
     }
     Some(page)
 }

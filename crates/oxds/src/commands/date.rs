@@ -4,6 +4,6 @@ use jiff::civil::Date;
 use jiff::{Timestamp, tz::TimeZone};
 
 /// Returns today's date in UTC.
-pub(in crate::commands) fn today() -> Date {
+pub(crate) fn today() -> Date {
     Timestamp::now().to_zoned(TimeZone::UTC).date()
 }

@@ -1,10 +1,10 @@
 //! Changes that make-before-break holds back, as lines for people.
 
-use super::super::control_plane::ControlPlane;
-use super::nodes::{HeldBackChange, NodeStatus, WaitsFor, fetch};
+use super::report::{HeldBackChange, NodeStatus, WaitsFor, fetch};
+use crate::commands::control_plane::ControlPlane;
 
 /// Returns the change.
-pub(super) fn described(held_back: &HeldBackChange) -> String {
+pub(crate) fn described(held_back: &HeldBackChange) -> String {
     match &held_back.name {
         Some(name) => format!("{} of {name}", held_back.change),
         None => held_back.change.clone(),
@@ -12,7 +12,7 @@ pub(super) fn described(held_back: &HeldBackChange) -> String {
 }
 
 /// Returns the resource that the change waits for.
-pub(super) fn waits_for(held_back: &HeldBackChange) -> String {
+pub(crate) fn waits_for(held_back: &HeldBackChange) -> String {
     let Some(WaitsFor {
         resource_type,
         name,
@@ -35,17 +35,17 @@ pub(super) fn waits_for(held_back: &HeldBackChange) -> String {
 
 /// Updates that make-before-break holds back from clients.
 #[derive(Debug, Default)]
-pub(in crate::commands) struct HeldUpdates(Vec<NodeStatus>);
+pub(crate) struct HeldUpdates(Vec<NodeStatus>);
 
 impl HeldUpdates {
     /// Fetches them; none if the control plane has no status page.
-    pub(in crate::commands) async fn fetch(control_plane: &ControlPlane) -> Self {
+    pub(crate) async fn fetch(control_plane: &ControlPlane) -> Self {
         let report = fetch(control_plane).await;
         Self(report.map(|report| report.nodes).unwrap_or_default())
     }
 
     /// Returns why updates of this type are held back from a client. Updates of a type wait together.
-    pub(in crate::commands) fn reason(&self, node: &str, resource_type: &str) -> Option<String> {
+    pub(crate) fn reason(&self, node: &str, resource_type: &str) -> Option<String> {
         let nodes = self.0.iter().filter(|one| one.id == node);
         let mut types = nodes.flat_map(|node| &node.types);
         let of_type = types.find(|one| one.resource_type == resource_type)?;

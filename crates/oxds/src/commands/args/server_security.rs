@@ -32,7 +32,7 @@ pub(crate) struct SecurityArgs {
 impl SecurityArgs {
     /// Reads the files. The error names the file and the place in it.
     #[cfg(feature = "tls")]
-    pub(super) fn open(self) -> Result<Security, SecurityError> {
+    pub(crate) fn open(self) -> Result<Security, SecurityError> {
         let mut security = Security::default();
         if let (Some(certificate), Some(key)) = (self.tls_cert, self.tls_key) {
             security = security.tls(&TlsFiles {
@@ -48,7 +48,7 @@ impl SecurityArgs {
     }
 
     #[cfg(not(feature = "tls"))]
-    pub(super) fn open(self) -> Result<Security, SecurityError> {
+    pub(crate) fn open(self) -> Result<Security, SecurityError> {
         Ok(Security::default())
     }
 }

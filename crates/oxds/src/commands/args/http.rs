@@ -27,7 +27,7 @@ pub(crate) struct HttpArgs {
 
 impl HttpArgs {
     /// Reads the files. The error names the file.
-    pub(super) fn open(self) -> Result<HttpSecurity, SecurityError> {
+    pub(crate) fn open(self) -> Result<HttpSecurity, SecurityError> {
         let mut security = HttpSecurity::default();
         #[cfg(feature = "tls")]
         if let (Some(certificate), Some(key)) = (self.http_tls_cert, self.http_tls_key) {

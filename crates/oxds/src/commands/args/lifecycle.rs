@@ -13,9 +13,10 @@ use oxds_types::lifecycle::{self, Clock, Entry, Phase, Policy};
 use oxds_types::runtime::Snapshot;
 use tracing::warn;
 
-use super::api::{ScheduleArgs, today};
 use super::runtime_keys::RuntimeKeys;
-use super::{dir_options, unreadable};
+use super::schedule::ScheduleArgs;
+use crate::commands::date::today;
+use crate::commands::{dir_options, unreadable};
 use crate::exit::Failure;
 
 /// Options about deprecated and unknown fields in files.

@@ -4,28 +4,28 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::clients::{ClientResource, ClientStatus, SyncState};
+use super::held::HeldUpdates;
+use crate::commands::clients::{ClientResource, ClientStatus, SyncState};
 #[cfg(feature = "etcd")]
-use super::control_plane::ControlPlane;
-use super::status::held::HeldUpdates;
+use crate::commands::control_plane::ControlPlane;
 use crate::table::one_line;
 
 /// A resource that a client has not accepted yet.
-pub(super) struct Pending<'a> {
+pub(crate) struct Pending<'a> {
     node: &'a str,
     resource: &'a ClientResource,
 }
 
 /// A resource that a client has not accepted, with the reason if it is known.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct MissingAnswer {
-    pub(super) node: String,
+pub(crate) struct MissingAnswer {
+    pub(crate) node: String,
     #[serde(rename = "type")]
-    pub(super) resource_type: String,
-    pub(super) name: String,
-    pub(super) state: SyncState,
+    pub(crate) resource_type: String,
+    pub(crate) name: String,
+    pub(crate) state: SyncState,
     /// Error message of the NACK, or what the update waits for.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 impl fmt::Display for MissingAnswer {
@@ -41,7 +41,7 @@ impl fmt::Display for MissingAnswer {
 
 /// Returns what the clients of a control plane have not accepted: one resource, or all.
 #[cfg(feature = "etcd")]
-pub(super) async fn missing_answers(
+pub(crate) async fn missing_answers(
     control_plane: &ControlPlane,
     name: Option<&str>,
 ) -> Result<Vec<MissingAnswer>, tonic::Status> {
@@ -57,12 +57,12 @@ pub(super) async fn missing_answers(
 
 impl Pending<'_> {
     /// Returns the id of the client's node.
-    pub(super) fn node(&self) -> &str {
+    pub(crate) fn node(&self) -> &str {
         self.node
     }
 
     /// Returns it with the reason: its NACK, or what an update waits for.
-    pub(super) fn answer(&self, held: &HeldUpdates) -> MissingAnswer {
+    pub(crate) fn answer(&self, held: &HeldUpdates) -> MissingAnswer {
         let (node, resource_type) = (self.node, &self.resource.resource_type);
         let nacked = self.resource.nacked.as_ref();
         let nacked = nacked.map(|nacked| nacked.reason.clone());
@@ -77,7 +77,7 @@ impl Pending<'_> {
 }
 
 /// Returns the clients' resources that are not accepted yet.
-pub(super) fn pending_resources<'a>(
+pub(crate) fn pending_resources<'a>(
     clients: &'a [ClientStatus],
     name: Option<&str>,
 ) -> Vec<Pending<'a>> {

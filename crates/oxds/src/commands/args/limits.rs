@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use oxds_server::{Config, Limits};
 
-use super::duration;
+use crate::commands::duration;
 
 /// Limits for clients. Without an option the library's default applies.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
-pub(super) struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// Maximum size of a request, in bytes [default: 64 MiB]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_request_bytes: Option<NonZeroUsize>,
@@ -76,7 +76,7 @@ pub(super) struct LimitArgs {
 
 impl LimitArgs {
     /// Returns the library's defaults with the options applied.
-    pub(super) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
         let size = |option: Option<NonZeroUsize>| option.map(NonZeroUsize::get);
         let count = |option: Option<NonZeroU32>| option.map(NonZeroU32::get);
@@ -112,7 +112,7 @@ impl LimitArgs {
 
 impl LimitArgs {
     /// Returns the library's configuration of sessions with the options applied.
-    pub(super) fn sessions(&self) -> Config {
+    pub(crate) fn sessions(&self) -> Config {
         let mut config = Config::default();
         let size = |option: Option<NonZeroUsize>| option.map(NonZeroUsize::get);
         set(&mut config.max_names, size(self.max_names));

@@ -1,20 +1,17 @@
 //! `oxds status`: the clients of a control plane, and their state for each resource type.
 
-use super::clients::SyncState;
-use super::control_plane::{ControlPlane, ControlPlaneArgs};
+use super::args::control_plane::ControlPlaneArgs;
 #[cfg(feature = "etcd")]
-use super::etcd_args::EtcdArgs;
+use super::args::etcd::EtcdArgs;
+use super::clients::SyncState;
+use super::control_plane::ControlPlane;
+use super::nodes::held::{described, waits_for};
+use super::nodes::report::{NackedResource, NodeType, Rollback, StatusReport, WaitsFor, fetch};
 #[cfg(feature = "etcd")]
 use super::replicas;
 use super::{View, runtime};
 use crate::exit::{Exit, Failure};
 use crate::table::{Table, ago, one_line};
-
-pub(super) mod held;
-pub(super) mod nodes;
-
-use held::{described, waits_for};
-use nodes::{NackedResource, NodeType, Rollback, StatusReport, WaitsFor, fetch};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -197,8 +194,8 @@ fn and_more(count: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::nodes::report::{HeldBackChange, NodeStatus};
     use super::super::store_status::{StaleState, StoreFinding, StoreStatus};
-    use super::nodes::{HeldBackChange, NodeStatus};
     use super::*;
 
     #[test]

@@ -4,114 +4,114 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::clients::{ClientResource, ClientStatus, SyncState};
-use super::super::control_plane::{ControlPlane, rpc_failed};
-use super::super::store_status::StoreStatus;
+use crate::commands::clients::{ClientResource, ClientStatus, SyncState};
+use crate::commands::control_plane::{ControlPlane, rpc_failed};
+use crate::commands::store_status::StoreStatus;
 use crate::exit::Failure;
 use crate::table::{ago, one_line};
 
 /// A client, as in `docs/status-json.md`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct NodeStatus {
-    pub(in crate::commands) id: String,
-    pub(super) cluster: String,
+pub(crate) struct NodeStatus {
+    pub(crate) id: String,
+    pub(crate) cluster: String,
     /// `sotw`, `delta`, `fetch` or `rest`; empty if unknown.
-    pub(super) protocol: String,
-    pub(super) peer: Option<String>,
+    pub(crate) protocol: String,
+    pub(crate) peer: Option<String>,
     /// Groups of the node, the most specific first.
     #[serde(default)]
-    pub(in crate::commands) groups: Vec<String>,
-    pub(in crate::commands) types: Vec<NodeType>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) types: Vec<NodeType>,
 }
 
 /// State of a client for one resource type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct NodeType {
+pub(crate) struct NodeType {
     #[serde(rename = "type")]
-    pub(in crate::commands) resource_type: String,
-    pub(super) state: SyncState,
+    pub(crate) resource_type: String,
+    pub(crate) state: SyncState,
     /// Major of the API that the client uses, `v2` or `v3`; empty if unknown.
     #[serde(default)]
-    pub(super) api: String,
+    pub(crate) api: String,
     /// Whether the client subscribes to all resources of the type.
     #[serde(default)]
-    pub(in crate::commands) wildcard: bool,
+    pub(crate) wildcard: bool,
     /// Number of names that it subscribes to.
     #[serde(default)]
-    pub(in crate::commands) names: usize,
+    pub(crate) names: usize,
     /// Version of the latest response.
-    pub(super) sent: Option<String>,
+    pub(crate) sent: Option<String>,
     /// Version of the latest ACKed response.
-    pub(super) acked: Option<String>,
+    pub(crate) acked: Option<String>,
     /// Seconds since the last change of state.
-    pub(super) since_seconds: Option<f64>,
-    pub(super) nack: Option<NackedResponse>,
-    pub(super) nacked: Vec<NackedResource>,
+    pub(crate) since_seconds: Option<f64>,
+    pub(crate) nack: Option<NackedResponse>,
+    pub(crate) nacked: Vec<NackedResource>,
     /// Number of changes that make-before-break holds back.
     #[serde(default)]
-    pub(super) held_back_total: usize,
+    pub(crate) held_back_total: usize,
     /// The first of these changes.
     #[serde(default)]
-    pub(super) held_back: Vec<HeldBackChange>,
+    pub(crate) held_back: Vec<HeldBackChange>,
 }
 
 /// A change that is not sent yet, and the resource that it waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct HeldBackChange {
+pub(crate) struct HeldBackChange {
     /// `update`, `removal` or `answer`.
-    pub(super) change: String,
-    pub(super) name: Option<String>,
-    pub(super) waits_for: Option<WaitsFor>,
+    pub(crate) change: String,
+    pub(crate) name: Option<String>,
+    pub(crate) waits_for: Option<WaitsFor>,
     /// Seconds since the change was held back.
-    pub(super) seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// The resource, or the type if `name` is `None`, that a change waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct WaitsFor {
+pub(crate) struct WaitsFor {
     #[serde(rename = "type")]
-    pub(super) resource_type: String,
-    pub(super) name: Option<String>,
+    pub(crate) resource_type: String,
+    pub(crate) name: Option<String>,
     /// Whether the resource does not exist.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) missing: bool,
+    pub(crate) missing: bool,
 }
 
 /// The latest NACK of a type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct NackedResponse {
-    pub(super) version: String,
-    pub(super) reason: String,
-    pub(super) seconds_ago: f64,
+pub(crate) struct NackedResponse {
+    pub(crate) version: String,
+    pub(crate) reason: String,
+    pub(crate) seconds_ago: f64,
 }
 
 /// A resource that the client NACKed by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct NackedResource {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) reason: String,
-    pub(super) seconds_ago: f64,
+pub(crate) struct NackedResource {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) reason: String,
+    pub(crate) seconds_ago: f64,
 }
 
 /// A change that was rolled back after NACKs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct Rollback {
+pub(crate) struct Rollback {
     #[serde(rename = "type")]
-    pub(super) resource_type: String,
-    pub(super) name: String,
-    pub(super) group: Option<String>,
-    pub(super) version: String,
-    pub(super) rolled_back_to: String,
-    pub(super) nacked_by: Vec<String>,
+    pub(crate) resource_type: String,
+    pub(crate) name: String,
+    pub(crate) group: Option<String>,
+    pub(crate) version: String,
+    pub(crate) rolled_back_to: String,
+    pub(crate) nacked_by: Vec<String>,
     /// Number of nodes that NACKed it; of several replicas, the ids are not known.
     #[serde(default)]
-    pub(super) nodes: u64,
-    pub(super) reason: String,
+    pub(crate) nodes: u64,
+    pub(crate) reason: String,
     /// The resource that was NACKed, if it is another one that was changed together with this one.
     #[serde(default)]
-    pub(super) nacked: Option<WaitsFor>,
-    pub(super) seconds_ago: f64,
+    pub(crate) nacked: Option<WaitsFor>,
+    pub(crate) seconds_ago: f64,
 }
 
 /// A node that was connected within the last two minutes.
@@ -131,7 +131,7 @@ impl AwayNode {
 
 /// Fetches the ids of the connected nodes, and the nodes that have left.
 #[cfg(feature = "etcd")]
-pub(in crate::commands) async fn fetch_nodes(
+pub(crate) async fn fetch_nodes(
     control_plane: &ControlPlane,
 ) -> Result<(Vec<String>, Vec<AwayNode>), Failure> {
     let report = fetch(control_plane).await?;
@@ -141,46 +141,44 @@ pub(in crate::commands) async fn fetch_nodes(
 
 /// The whole report, in the form of `/status.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::commands) struct StatusReport {
-    pub(in crate::commands) nodes: Vec<NodeStatus>,
+pub(crate) struct StatusReport {
+    pub(crate) nodes: Vec<NodeStatus>,
     #[serde(default, skip_serializing)]
-    pub(in crate::commands) snapshot: Served,
+    pub(crate) snapshot: Served,
     #[serde(default)]
-    pub(super) away: Vec<AwayNode>,
+    pub(crate) away: Vec<AwayNode>,
     #[serde(default)]
-    pub(super) rollbacks: Vec<Rollback>,
+    pub(crate) rollbacks: Vec<Rollback>,
     #[serde(default)]
-    pub(super) store: StoreStatus,
+    pub(crate) store: StoreStatus,
     /// The place of the page in the list of clients.
     #[serde(default, skip_serializing)]
-    pub(super) page: Page,
+    pub(crate) page: Page,
 }
 
 /// The configuration that is served to nodes in no group.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(in crate::commands) struct Served {
+pub(crate) struct Served {
     #[serde(default)]
-    pub(in crate::commands) types: Vec<ServedType>,
+    pub(crate) types: Vec<ServedType>,
 }
 
 /// The resources of a type.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(in crate::commands) struct ServedType {
-    pub(in crate::commands) type_url: String,
-    pub(in crate::commands) resources: usize,
+pub(crate) struct ServedType {
+    pub(crate) type_url: String,
+    pub(crate) resources: usize,
 }
 
 /// The place of a status page in the lists of clients and loads.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(in crate::commands) struct Page {
+pub(crate) struct Page {
     /// Path of the next page.
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Fetches the current state of all clients.
-pub(in crate::commands) async fn fetch(
-    control_plane: &ControlPlane,
-) -> Result<StatusReport, Failure> {
+pub(crate) async fn fetch(control_plane: &ControlPlane) -> Result<StatusReport, Failure> {
     if let Some(page) = control_plane.status_page().await
         && let Ok(mut report) = serde_json::from_slice::<StatusReport>(&page.body)
     {
@@ -267,8 +265,8 @@ impl NodeType {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::clients::NackedUpdate;
     use super::*;
+    use crate::commands::clients::NackedUpdate;
 
     #[test]
     fn type_state_is_its_worst_resource_state() {

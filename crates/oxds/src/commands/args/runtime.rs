@@ -11,9 +11,9 @@ use oxds_client::{Bootstrap, Options, Protocol, Source, XdsClient};
 use oxds_server::Builder;
 use oxds_types::runtime::{Disk, Layer, LayerConfig, Layered, Runtime, Snapshot, Source as Origin};
 
-use super::bootstrap::check;
 use super::control_plane::host_and_port;
 use super::runtime_keys::RuntimeKeys;
+use crate::commands::bootstrap::check;
 use crate::exit::Failure;
 
 /// Options for runtime keys. Layers, from the first to the one that wins: the environment, --runtime-config, --runtime-path,

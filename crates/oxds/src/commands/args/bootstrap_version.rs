@@ -18,7 +18,7 @@ pub(crate) struct BootstrapVersion {
 
 impl BootstrapVersion {
     /// Checks that every server of a bootstrap can be asked in an allowed major.
-    pub(super) fn check(&self, bootstrap: &Bootstrap) -> Result<(), Failure> {
+    pub(crate) fn check(&self, bootstrap: &Bootstrap) -> Result<(), Failure> {
         let current = || [Major::V3].into_iter().collect();
         let allowed = self.majors.clone().unwrap_or_else(current);
         bootstrap.check_majors(&allowed).map_err(|none| {
@@ -30,7 +30,7 @@ impl BootstrapVersion {
 }
 
 /// Parses the oldest major that may be used.
-pub(super) fn oldest(text: &str) -> Result<ApiVersion, String> {
+pub(crate) fn oldest(text: &str) -> Result<ApiVersion, String> {
     match text {
         "2" => Ok(ApiVersion::V2),
         "3" => Ok(ApiVersion::V3),
