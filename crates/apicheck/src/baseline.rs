@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::config_file::ConfigError;
 use crate::finding::Finding;
 
 /// Fingerprints of the findings of an earlier report.

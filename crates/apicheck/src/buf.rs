@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::finding::Finding;
-use crate::input::is_below;
+use crate::paths::{clean, is_below, join};
 use crate::rule::{Category, Compares, Rule};
 use crate::rules;
 
@@ -114,7 +114,7 @@ impl Section {
     /// Returns the ignored rules and paths. Paths are relative to `folder`; `except` applies below
     /// `scope`.
     pub(crate) fn ignores(&self, folder: &str, scope: &str) -> Vec<Ignore> {
-        let below = |path: &String| crate::input::join(folder, &crate::input::clean(path));
+        let below = |path: &String| join(folder, &clean(path));
         let whole = self.except.iter().map(|rule| Ignore {
             rule: Some(rule.clone()),
             path: scope.to_owned(),

@@ -115,9 +115,10 @@ pub fn changed_files(old: &Tree, new: &Tree) -> HashSet<String> {
 #[must_use]
 pub fn breaking(old: &Tree, new: &Tree, settings: &Settings) -> Vec<Finding> {
     let comparison = Comparison::of(old, new);
-    let mode = match settings.strict_validation {
-        true => Mode::Strict,
-        false => Mode::ByMeaning,
+    let mode = if settings.strict_validation {
+        Mode::Strict
+    } else {
+        Mode::ByMeaning
     };
     let mut findings = rules::breaking(&comparison, settings.profile);
     findings.extend(rules::validation::find(&comparison, settings.profile, mode));

@@ -22,8 +22,6 @@
 //! After the change was merged, it matches nothing more. Then it lives until its expiry date, or
 //! without one until the next release of the ledger.
 
-mod error;
-
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -31,8 +29,8 @@ use jiff::civil::Date;
 use oxds_settings::{Located, Position};
 use serde::Deserialize;
 
-pub use error::ConfigError;
-pub(crate) use error::read_text;
+pub use crate::config_file::ConfigError;
+use crate::config_file::read_text;
 
 use crate::finding::{Finding, Language};
 use crate::rule::Profile;

@@ -74,12 +74,11 @@ fn message_proto(tree: &Tree, message: &Message, syntax: Syntax) -> Vec<u8> {
             && field.cardinality == Cardinality::Explicit
             && field.oneof.is_none()
             && matches!(field.kind, Kind::Scalar(_) | Kind::Enum(_));
-        let oneof = match is_optional {
-            true => {
-                synthetic.push(format!("_{}", field.name));
-                Some(message.oneofs.len() + synthetic.len() - 1)
-            }
-            false => field.oneof,
+        let oneof = if is_optional {
+            synthetic.push(format!("_{}", field.name));
+            Some(message.oneofs.len() + synthetic.len() - 1)
+        } else {
+            field.oneof
         };
         let mut proto = field_proto(tree, field);
         if let Some(oneof) = oneof {

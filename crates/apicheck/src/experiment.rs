@@ -66,7 +66,7 @@ impl ExperimentFinder<'_> {
     fn file(&mut self, file: &File, first_of_package: bool) {
         let of_package = maturity::of_package(&file.package);
         let own = maturity::of_file(self.tree, file);
-        let place = (file.id, &file.package_source);
+        let place = (file.id, &file.sources.package);
         if first_of_package {
             self.add(&file.package, Maturity::Stable, of_package, place);
         }

@@ -26,7 +26,7 @@ use jiff::civil::Date;
 use oxds_settings::Located;
 use serde::Deserialize;
 
-use crate::config::{ConfigError, read_text};
+use crate::config_file::{ConfigError, read_text};
 
 /// Name of the ledger file in the top folder of a tree.
 pub const LEDGER_FILE: &str = "oxds-ledger.yaml";
@@ -174,11 +174,14 @@ impl Ledger {
         releases.sort_by_key(|release| release.date);
         let mut events = entries.read(file.events, event)?;
         events.sort_by_key(|event| event.date);
-        let known = |since: &str| match releases.iter().any(|one| one.version == since) {
-            true => Ok(()),
-            false => Err(format!(
-                "since: unknown release {since:?}: expected a version from `releases`"
-            )),
+        let known = |since: &str| {
+            if releases.iter().any(|one| one.version == since) {
+                Ok(())
+            } else {
+                Err(format!(
+                    "since: unknown release {since:?}: expected a version from `releases`"
+                ))
+            }
         };
         let experimental = entries.read(file.experimental, |entry| {
             known(&entry.since)?;

@@ -162,7 +162,7 @@ fn titled(tree: &Tree, file: &File) -> Option<Maturity> {
     let first = (file.messages.iter().map(|id| &tree[*id].source))
         .chain(file.enums.iter().map(|id| &tree[*id].source))
         .chain(file.services.iter().map(|id| &tree[*id].source));
-    let sources = first.chain([&file.package_source, &file.syntax_source]);
+    let sources = first.chain([&file.sources.package, &file.sources.syntax]);
     let paragraphs = sources
         .filter_map(|source| source.docs.as_ref())
         .flat_map(|docs| &docs.detached);

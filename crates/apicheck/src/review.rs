@@ -19,9 +19,10 @@ impl Review {
     /// Returns `needs-api-review` or `no-api-review`.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
-        match self.teams.is_empty() {
-            true => "no-api-review",
-            false => "needs-api-review",
+        if self.teams.is_empty() {
+            "no-api-review"
+        } else {
+            "needs-api-review"
         }
     }
 }

@@ -66,7 +66,7 @@ fn option_edit(file: &File, option: &str, version: &Version) -> Result<Edit, Edi
         set.find_map(|(extension, _)| (extension.full_name() == option).then(|| extension.number()))
     });
     let place = number.and_then(|number| {
-        let sources = file.option_sources.iter();
+        let sources = file.sources.options.iter();
         let mut of_option = sources.filter(|(path, _)| path.first() == Some(&(number as i32)));
         of_option.find_map(|(_, source)| source.span)
     });

@@ -61,12 +61,18 @@ pub struct Comparison<'a> {
     pub values: Vec<Member<'a, Enum, EnumValue>>,
     /// Methods of services that both trees contain.
     pub methods: Vec<Member<'a, Service, Method>>,
-    file_links: HashMap<FileId, FileId>,
-    message_links: Links,
-    enum_links: Links,
-    service_links: Links,
-    /// Paired oneofs: `(old message, old index)` to new index.
-    oneof_links: HashMap<(MessageId, usize), usize>,
+    successors: Successors,
+}
+
+/// Successors of the old elements.
+#[derive(Debug)]
+struct Successors {
+    files: HashMap<FileId, FileId>,
+    messages: Links,
+    enums: Links,
+    services: Links,
+    /// `(old message, old index)` to new index.
+    oneofs: HashMap<(MessageId, usize), usize>,
 }
 
 impl<'a> Comparison<'a> {
@@ -85,11 +91,11 @@ impl<'a> Comparison<'a> {
         let trees = (old, new);
         let files = files::pairs(trees, &message_links, &enum_links, &service_links);
         let file_links = files.iter().filter_map(Pair::both);
+        let file_links = file_links.map(|(old, new)| (old.id, new.id)).collect();
         let mut this = Comparison {
             old,
             new,
             packages: Vec::new(),
-            file_links: file_links.map(|(old, new)| (old.id, new.id)).collect(),
             files,
             messages: declared::pairs(trees, &message_links, &message_links),
             enums: declared::pairs(trees, &enum_links, &message_links),
@@ -99,10 +105,13 @@ impl<'a> Comparison<'a> {
             oneofs: Vec::new(),
             values: Vec::new(),
             methods: Vec::new(),
-            message_links,
-            enum_links,
-            service_links,
-            oneof_links: HashMap::new(),
+            successors: Successors {
+                files: file_links,
+                messages: message_links,
+                enums: enum_links,
+                services: service_links,
+                oneofs: HashMap::new(),
+            },
         };
         package_pairs.retain(|pair| {
             has_target_side(pair, |one| has_target(old, one), |one| has_target(new, one))
@@ -142,7 +151,7 @@ impl<'a> Comparison<'a> {
                 if let (Some(earlier), Some(current)) =
                     (index(&old.oneofs, earlier), index(&new.oneofs, current))
                 {
-                    self.oneof_links.insert((old.id, earlier), current);
+                    self.successors.oneofs.insert((old.id, earlier), current);
                 }
             }
             self.fields.extend(fields.into_iter().map(member(old, new)));
@@ -193,26 +202,36 @@ impl<'a> Comparison<'a> {
     /// Returns the successor of an old file.
     #[must_use]
     pub fn new_file(&self, old: FileId) -> Option<FileId> {
-        self.file_links.get(&old).copied()
+        self.successors.files.get(&old).copied()
     }
 
     /// Returns the successor of an old message.
     #[must_use]
     pub fn new_message(&self, old: MessageId) -> Option<MessageId> {
-        linked(&self.message_links, old)
+        linked(&self.successors.messages, old)
     }
 
     /// Returns the successor of an old enum.
     #[must_use]
     pub fn new_enum(&self, old: EnumId) -> Option<EnumId> {
-        let (new, _) = self.enum_links.get(old.0 as usize).copied().flatten()?;
+        let (new, _) = self
+            .successors
+            .enums
+            .get(old.0 as usize)
+            .copied()
+            .flatten()?;
         Some(EnumId(new))
     }
 
     /// Returns the successor of an old service.
     #[must_use]
     pub fn new_service(&self, old: ServiceId) -> Option<ServiceId> {
-        let (new, _) = self.service_links.get(old.0 as usize).copied().flatten()?;
+        let (new, _) = self
+            .successors
+            .services
+            .get(old.0 as usize)
+            .copied()
+            .flatten()?;
         Some(ServiceId(new))
     }
 
@@ -220,7 +239,7 @@ impl<'a> Comparison<'a> {
     /// oneofs.
     #[must_use]
     pub fn new_oneof(&self, message: MessageId, index: usize) -> Option<usize> {
-        self.oneof_links.get(&(message, index)).copied()
+        self.successors.oneofs.get(&(message, index)).copied()
     }
 
     /// Returns whether two types are equal; renamed types count as equal.

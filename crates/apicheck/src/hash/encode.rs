@@ -102,8 +102,8 @@ impl Encoder<'_> {
             .collect();
         oneofs.sort_unstable();
         node.all(3, oneofs);
-        node.all(4, ranges(&message.reserved));
-        node.all(5, names(&message.reserved_names));
+        node.all(4, ranges(&message.reserved.numbers));
+        node.all(5, names(&message.reserved.names));
         node.all(6, ranges(&message.extension_ranges));
         node.optional(7, &self.options(&message.options));
         node.finish()
@@ -162,8 +162,8 @@ impl Encoder<'_> {
                 node.finish()
             }),
         );
-        node.all(3, ranges(&of.reserved));
-        node.all(4, names(&of.reserved_names));
+        node.all(3, ranges(&of.reserved.numbers));
+        node.all(4, names(&of.reserved.names));
         node.flag(5, of.closed);
         node.optional(6, &self.options(&of.options));
         node.finish()

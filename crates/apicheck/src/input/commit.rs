@@ -9,8 +9,8 @@ use prost::bytes::Bytes;
 use super::failure::Unusable;
 use super::git::{folder_of, read, run};
 use super::listing::{Listing, is_copy};
-use super::paths::{is_below, join};
 use super::source::{Input, Revision};
+use crate::paths::{is_below, join};
 
 /// Lists the files of a commit that `wanted` selects. Links to folders are followed as in a folder `subdir`: if their
 /// target lies in the repository, but outside of it.
@@ -177,12 +177,11 @@ fn resolve(folder: &Path, revision: &Revision) -> Result<String, Unusable> {
 
 fn shallow_hint(folder: &Path) -> &'static str {
     let shallow = run(folder, &["rev-parse", "--is-shallow-repository"]);
-    match shallow.is_ok_and(|answer| answer.trim() == "true") {
-        true => {
-            "; the clone is shallow: `git fetch --unshallow` fetches the rest \
+    if shallow.is_ok_and(|answer| answer.trim() == "true") {
+        "; the clone is shallow: `git fetch --unshallow` fetches the rest \
              (actions/checkout: `fetch-depth: 0`)"
-        }
-        false => "",
+    } else {
+        ""
     }
 }
 

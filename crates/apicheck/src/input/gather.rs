@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use super::failure::{Failure, Unusable};
 use super::listing::Listing;
 use super::modules::Modules;
-use super::paths::{clean, is_below, join};
 use super::source::LoadOptions;
 use crate::model::{Name, Tree};
 use crate::parse::{Draft, Error, Text};
+use crate::paths::{clean, is_below, join};
 
 /// Reads the target files of `listing` (those below `subdir`) and their imports.
 pub(super) fn gather(
@@ -30,9 +30,10 @@ pub(super) fn gather(
     if targets.is_empty() {
         let place = join(&listing.place, &subdir);
         let ignored = listing.paths.iter().any(|path| listing.ignores(path));
-        let hint = match ignored && options.paths.is_empty() {
-            true => "; git ignores the files there, --path PATH checks them",
-            false => "",
+        let hint = if ignored && options.paths.is_empty() {
+            "; git ignores the files there, --path PATH checks them"
+        } else {
+            ""
         };
         return Err(Unusable::Empty(place + hint).into());
     }
@@ -77,9 +78,12 @@ fn targets(
             longest(&mut left_out.into_iter())
                 .is_none_or(|exclude| longest(&mut own.into_iter()) >= Some(exclude))
         })
-        .filter(|path| match options.paths.is_empty() {
-            true => !listing.ignores(path),
-            false => below(path, &options.paths),
+        .filter(|path| {
+            if options.paths.is_empty() {
+                !listing.ignores(path)
+            } else {
+                below(path, &options.paths)
+            }
         })
         .filter(|path| !below(path, &options.excludes))
         .cloned()

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use prost::bytes::Bytes;
 
 use super::failure::Unusable;
-use super::paths::clean;
+use crate::paths::clean;
 
 /// Returns the folder in which git runs, for `api/.git` or `api`.
 pub(super) fn folder_of(repository: &Path) -> PathBuf {
@@ -16,9 +16,10 @@ pub(super) fn folder_of(repository: &Path) -> PathBuf {
         Some(name) if name == ".git" => repository.parent().unwrap_or(repository),
         _ => repository,
     };
-    match folder.as_os_str().is_empty() {
-        true => PathBuf::from("."),
-        false => folder.to_owned(),
+    if folder.as_os_str().is_empty() {
+        PathBuf::from(".")
+    } else {
+        folder.to_owned()
     }
 }
 
@@ -34,11 +35,12 @@ pub(super) fn run(folder: &Path, arguments: &[&str]) -> Result<String, Unusable>
         .args(arguments)
         .output()
         .map_err(|error| failed(error.to_string()))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(failed(
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(failed(
             String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        )),
+        ))
     }
 }
 
@@ -57,9 +59,10 @@ pub(super) fn ignored(folder: &Path) -> HashSet<String> {
     let paths = list.split('\0');
     let paths = paths.filter(|path| path.ends_with('/') || path.ends_with(".proto"));
     let paths: HashSet<_> = paths.map(clean).collect();
-    match paths.contains("") {
-        true => HashSet::new(),
-        false => paths,
+    if paths.contains("") {
+        HashSet::new()
+    } else {
+        paths
     }
 }
 

@@ -21,7 +21,6 @@ mod gather;
 mod git;
 mod listing;
 mod modules;
-mod paths;
 mod set;
 mod source;
 
@@ -31,11 +30,11 @@ use prost::bytes::Bytes;
 
 pub use commit::{Base, as_of, merge_base};
 pub use failure::{Failure, Unusable};
-pub(crate) use paths::{clean, is_below, join};
 pub use source::{Input, LoadOptions, Revision};
 
 use crate::buf::Ignores;
 use crate::model::Tree;
+use crate::paths::{clean, join};
 use listing::Listing;
 
 /// Reads the tree of an input.

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::failure::Unusable;
 use super::listing::Listing;
-use super::paths::{clean, join};
 use crate::buf::{Ignores, Section};
+use crate::paths::{clean, join};
 
 /// Module roots, excluded folders and ignored rules. Paths start at the top of the listing; the top
 /// itself is the empty path.
@@ -66,9 +66,10 @@ pub(super) fn of(listing: &Listing) -> Result<Option<Modules>, Unusable> {
         for directory in &work.directories {
             let directory = clean(directory);
             let file = join(&directory, "buf.yaml");
-            match listing.has(&file) {
-                true => modules.add(&directory, read(listing, &file)?),
-                false => modules.roots.push(directory),
+            if listing.has(&file) {
+                modules.add(&directory, read(listing, &file)?)
+            } else {
+                modules.roots.push(directory)
             }
         }
         return Ok(Some(modules));
@@ -83,9 +84,10 @@ pub(super) fn of(listing: &Listing) -> Result<Option<Modules>, Unusable> {
 
 impl Modules {
     fn add(&mut self, folder: &str, file: BufYaml) {
-        let old_roots = match file.build.roots.is_empty() {
-            true => vec![String::new()],
-            false => file.build.roots,
+        let old_roots = if file.build.roots.is_empty() {
+            vec![String::new()]
+        } else {
+            file.build.roots
         };
         if file.version != "v2" || file.modules.is_empty() {
             self.ignore(folder, folder, &file.breaking, &file.lint);

@@ -9,10 +9,10 @@ use prost_reflect::{DescriptorPool, DeserializeOptions, DynamicMessage, Value};
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
 use super::failure::{Failure, Unusable, not_regular, unreadable};
-use super::paths::is_below;
 use super::source::LoadOptions;
 use crate::model::{Name, Syntax, Tree};
 use crate::parse::Draft;
+use crate::paths::is_below;
 
 const SET: &str = "google.protobuf.FileDescriptorSet";
 
@@ -22,12 +22,13 @@ pub(super) fn load(path: &Path, options: &LoadOptions) -> Result<Tree, Failure> 
         return Err(not_regular(path).into());
     }
     let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
-    let bytes = match path.extension().is_some_and(|ending| ending == "json") {
-        true => from_json(&bytes).map_err(|why| Unusable::BrokenSet {
+    let bytes = if path.extension().is_some_and(|ending| ending == "json") {
+        from_json(&bytes).map_err(|why| Unusable::BrokenSet {
             path: path.to_owned(),
             why,
-        })?,
-        false => bytes,
+        })?
+    } else {
+        bytes
     };
     tree(&bytes, path, options)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::failure::Unusable;
-use super::paths::clean;
+use crate::paths::clean;
 
 /// Source of a tree, as typed on the command line.
 ///

@@ -24,12 +24,8 @@ pub struct Message {
     pub messages: Vec<MessageId>,
     /// Enums declared in this message.
     pub enums: Vec<EnumId>,
-    /// Numbers of the `reserved` statements.
-    pub reserved: Vec<NumberRange>,
-    /// Names of the `reserved` statements.
-    pub reserved_names: Vec<Name>,
-    /// Comments of the `reserved` statements.
-    pub reserved_docs: Vec<Docs>,
+    /// The `reserved` statements.
+    pub reserved: Reserved,
     /// Numbers of the `extensions` statements.
     pub extension_ranges: Vec<NumberRange>,
     /// Options of each of `extension_ranges`, as `google.protobuf.ExtensionRangeOptions`.
@@ -66,8 +62,22 @@ impl Message {
     /// Returns whether a number is reserved.
     #[must_use]
     pub fn reserves(&self, number: i32) -> bool {
-        self.reserved.iter().any(|range| range.contains(number))
+        self.reserved
+            .numbers
+            .iter()
+            .any(|range| range.contains(number))
     }
+}
+
+/// The `reserved` statements of a message or an enum.
+#[derive(Debug, Default)]
+pub struct Reserved {
+    /// Reserved numbers.
+    pub numbers: Vec<NumberRange>,
+    /// Reserved names.
+    pub names: Vec<Name>,
+    /// Comments of the statements.
+    pub docs: Vec<Docs>,
 }
 
 /// Range of numbers from `first` to `last`, both included.
@@ -233,12 +243,8 @@ pub struct Enum {
     pub name: Name,
     /// Values, in order of declaration.
     pub values: Vec<EnumValue>,
-    /// Numbers of the `reserved` statements.
-    pub reserved: Vec<NumberRange>,
-    /// Names of the `reserved` statements.
-    pub reserved_names: Vec<Name>,
-    /// Comments of the `reserved` statements.
-    pub reserved_docs: Vec<Docs>,
+    /// The `reserved` statements.
+    pub reserved: Reserved,
     /// Whether readers treat unknown numbers as unknown fields (proto2, editions `CLOSED`).
     pub closed: bool,
     /// Options of the enum, as `google.protobuf.EnumOptions`.

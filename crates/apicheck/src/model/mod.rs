@@ -13,11 +13,11 @@ mod tree;
 
 pub use element::{
     Cardinality, Enum, EnumValue, Extension, Field, Kind, Message, Method, NumberRange, Oneof,
-    Scalar, Service,
+    Reserved, Scalar, Service,
 };
 pub use id::{EnumId, FileId, MessageId, ServiceId};
 pub use name::Name;
 pub(crate) use name::json_name;
 pub use options::Options;
 pub use source::{Docs, FileSpan, Source, Span};
-pub use tree::{File, Import, ImportMode, Symbol, Syntax, Tree};
+pub use tree::{File, FileSources, Import, ImportMode, Symbol, Syntax, Tree};

@@ -155,12 +155,19 @@ pub struct File {
     pub services: Vec<ServiceId>,
     /// Text of the file; `None` if the tree came from a descriptor set.
     pub text: Option<Name>,
+    /// Positions of the statements about the whole file.
+    pub sources: FileSources,
+}
+
+/// Positions of the statements about a whole file.
+#[derive(Debug)]
+pub struct FileSources {
     /// The `package` statement, with the comments before it.
-    pub package_source: Source,
+    pub package: Source,
     /// The `syntax` statement, with the comments before it (often the licence).
-    pub syntax_source: Source,
+    pub syntax: Source,
     /// `(path of the option in FileOptions, its source)`, in order of declaration.
-    pub option_sources: Vec<(Vec<i32>, Source)>,
+    pub options: Vec<(Vec<i32>, Source)>,
 }
 
 impl File {

@@ -81,9 +81,10 @@ pub(super) fn convert(source: &str) -> Converted {
 impl Converted {
     /// Returns the converted text of `source`.
     pub(super) fn text<'a>(&'a self, source: &'a str) -> &'a str {
-        match self.edits.is_empty() {
-            true => source,
-            false => &self.text,
+        if self.edits.is_empty() {
+            source
+        } else {
+            &self.text
         }
     }
 

@@ -151,9 +151,10 @@ impl NameTable {
                 };
             }
         }
-        match wrong_sort {
-            true => Err(wanted.not_it(name)),
-            false => Err(self.undefined(file, scope, name, None)),
+        if wrong_sort {
+            Err(wanted.not_it(name))
+        } else {
+            Err(self.undefined(file, scope, name, None))
         }
     }
 
@@ -321,13 +322,10 @@ impl<'a> Declaring<'a> {
                 };
                 let reason = Reason::Duplicate(package.to_owned());
                 // The later file has the error, as in a compiler.
-                let error = match entry.file < index {
-                    true => {
-                        Error::new(draft, statement, reason).with_other(at(declaring, declared))
-                    }
-                    false => {
-                        Error::new(declaring, declared, reason).with_other(at(draft, statement))
-                    }
+                let error = if entry.file < index {
+                    Error::new(draft, statement, reason).with_other(at(declaring, declared))
+                } else {
+                    Error::new(declaring, declared, reason).with_other(at(draft, statement))
                 };
                 self.errors.push(error);
             }

@@ -246,9 +246,12 @@ impl Part {
 
 /// Formats an option name: `(validate.rules).string.min_len`.
 fn spelled(name: &[NamePart]) -> String {
-    let parts = name.iter().map(|part| match part.is_extension {
-        true => format!("({})", part.name_part),
-        false => part.name_part.clone(),
+    let parts = name.iter().map(|part| {
+        if part.is_extension {
+            format!("({})", part.name_part)
+        } else {
+            part.name_part.clone()
+        }
     });
     parts.collect::<Vec<_>>().join(".")
 }

@@ -99,11 +99,12 @@ impl FileErrors {
         let range = range.unwrap_or(end..end);
         // The parser has one text for invalid imports and invalid group names; its help differs.
         let help = error.help().map(|help| help.to_string());
-        let reason = match help.is_some_and(|help| help.starts_with("imports ")) {
-            true => Reason::Syntax(invalid_import(
+        let reason = if help.is_some_and(|help| help.starts_with("imports ")) {
+            Reason::Syntax(invalid_import(
                 self.source.get(range.clone()).unwrap_or_default(),
-            )),
-            false => Reason::Syntax(error.to_string()),
+            ))
+        } else {
+            Reason::Syntax(error.to_string())
         };
         self.at(range, reason)
     }

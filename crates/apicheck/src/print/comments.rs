@@ -147,7 +147,7 @@ fn bare(line: &str) -> &str {
 /// Returns the comments of all elements of a file.
 fn all_docs<'t>(tree: &'t Tree, file: &'t File) -> Vec<&'t Docs> {
     let mut all = Vec::new();
-    let statements = [&file.syntax_source, &file.package_source].into_iter();
+    let statements = [&file.sources.syntax, &file.sources.package].into_iter();
     let imports = file.imports.iter().map(|import| &import.source);
     all.extend(
         statements
@@ -168,14 +168,14 @@ fn all_docs<'t>(tree: &'t Tree, file: &'t File) -> Vec<&'t Docs> {
         for oneof in &message.oneofs {
             add(&oneof.source, &oneof.options);
         }
-        lists.extend([&message.reserved_docs[..], &message.extensions_docs]);
+        lists.extend([&message.reserved.docs[..], &message.extensions_docs]);
     }
     for of in tree.enums.iter().filter(|one| one.file == file.id) {
         add(&of.source, &of.options);
         for value in &of.values {
             add(&value.source, &value.options);
         }
-        lists.push(&of.reserved_docs);
+        lists.push(&of.reserved.docs);
     }
     for id in &file.services {
         let service = &tree[*id];

@@ -18,8 +18,8 @@ impl FilePrinter<'_> {
         let mut parts = self.option_lines(scope, &of.options);
         let keeps = |value: &&EnumValue| plan.keeps_value(of, value);
         let (kept, dropped): (Vec<&EnumValue>, Vec<&EnumValue>) = of.values.iter().partition(keeps);
-        let mut numbers = of.reserved.clone();
-        let mut names: BTreeSet<&str> = of.reserved_names.iter().map(|name| &**name).collect();
+        let mut numbers = of.reserved.numbers.clone();
+        let mut names: BTreeSet<&str> = of.reserved.names.iter().map(|name| &**name).collect();
         for value in dropped {
             self.unattached.take(value.source.span);
             names.insert(&value.name);
@@ -28,7 +28,7 @@ impl FilePrinter<'_> {
                 last: value.number,
             });
         }
-        parts.extend(self.reserved_lines(&numbers, &names, i32::MAX, &of.reserved_docs));
+        parts.extend(self.reserved_lines(&numbers, &names, i32::MAX, &of.reserved.docs));
         let values = kept.into_iter().map(|value| {
             let options = self.options(scope, &value.options);
             let head = format!("{} = {}", plan.value_name(of, value), value.number);

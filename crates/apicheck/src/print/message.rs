@@ -120,14 +120,14 @@ impl FilePrinter<'_> {
             let fields = message.fields.iter();
             fields.filter(|field| !self.plan().keeps_field(message, field))
         };
-        let mut numbers = message.reserved.clone();
+        let mut numbers = message.reserved.numbers.clone();
         numbers.extend(dropped().map(|field| NumberRange {
             first: field.number,
             last: field.number,
         }));
-        let old = message.reserved_names.iter().map(|name| &**name);
+        let old = message.reserved.names.iter().map(|name| &**name);
         let names = old.chain(dropped().map(|field| &*field.name)).collect();
-        self.reserved_lines(&numbers, &names, LAST_FIELD, &message.reserved_docs)
+        self.reserved_lines(&numbers, &names, LAST_FIELD, &message.reserved.docs)
     }
 
     /// Prints the fields. Members of a oneof are printed together, at the position of the first

@@ -90,10 +90,10 @@ impl<'a> Printer<'a> {
             Syntax::Proto3 => "syntax = \"proto3\";".to_owned(),
             Syntax::Edition(number) => format!("edition = \"{number}\";"),
         };
-        let mut parts = vec![output.documented(&file.syntax_source, syntax)];
+        let mut parts = vec![output.documented(&file.sources.syntax, syntax)];
         if !file.package.is_empty() {
             let package = format!("package {};", self.plan.package(file));
-            parts.push(output.documented(&file.package_source, package));
+            parts.push(output.documented(&file.sources.package, package));
         }
         parts.push(output.imports());
         parts.push(apart(&options));

@@ -79,9 +79,10 @@ impl References<'_> {
                     (root.to_owned(), name.to_owned(), version)
                 }
             };
-            let version = match is_versioned {
-                true => format!("_{version}"),
-                false => String::new(),
+            let version = if is_versioned {
+                format!("_{version}")
+            } else {
+                String::new()
             };
             return Some(format!("{root}{version}{MARK}{sort}_{name}"));
         }

@@ -97,9 +97,10 @@ impl Report {
             }
             parts.push(format!("{all} exempt ({list})"));
         }
-        let found = match parts.is_empty() {
-            true => "no findings".to_owned(),
-            false => parts.join(", "),
+        let found = if parts.is_empty() {
+            "no findings".to_owned()
+        } else {
+            parts.join(", ")
         };
         match &self.compared {
             Some(compared) => format!("{found}: {compared}"),

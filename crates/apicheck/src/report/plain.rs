@@ -12,11 +12,10 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match is_unsafe(c) {
-            true => {
-                let _ = write!(out, "\\u{{{:x}}}", c as u32);
-            }
-            false => out.push(c),
+        if is_unsafe(c) {
+            let _ = write!(out, "\\u{{{:x}}}", c as u32);
+        } else {
+            out.push(c)
         }
     }
     Cow::Owned(out)

@@ -70,9 +70,10 @@ fn snippet(text: &str, location: &Location, word: &str, style: Style) -> Option<
     let path = &*plain(&location.path);
     let span = first_line_of(location.span?, text);
     let (start, end) = (offset(text, span.0), offset(text, span.1));
-    let renderer = match style.terminal {
-        true => Renderer::styled().decor_style(DecorStyle::Unicode),
-        false => Renderer::plain(),
+    let renderer = if style.terminal {
+        Renderer::styled().decor_style(DecorStyle::Unicode)
+    } else {
+        Renderer::plain()
     };
     let annotation = AnnotationKind::Primary.span(start..end).label(word);
     let snippet = Snippet::source(text).path(path).annotation(annotation);

@@ -24,7 +24,7 @@ impl<'t> TreeFindings<'t> {
     }
 
     pub(super) fn file(&mut self, rule: &'static Rule, file: &File, message: String, value: &str) {
-        let at = (file.id, &file.package_source);
+        let at = (file.id, &file.sources.package);
         self.add(rule, &file.path, at, message, value);
     }
 

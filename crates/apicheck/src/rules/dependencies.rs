@@ -301,6 +301,6 @@ fn package_finding(
     value: &str,
 ) {
     let package = &graph.packages[package];
-    let at = (package.file, &report.tree[package.file].package_source);
+    let at = (package.file, &report.tree[package.file].sources.package);
     report.add(rule, package.name.full, at, message, value);
 }

@@ -194,7 +194,7 @@ pub(super) fn remaining(
         pair.next().map(|(_, current)| current.file)
     };
     if let Some(file) = comparison.new_file(file).or_else(package) {
-        return location(new, file, &new[file].package_source);
+        return location(new, file, &new[file].sources.package);
     }
     let path = old.place(&old.path);
     // Display paths of a tree differ from its paths by a common prefix.

@@ -196,7 +196,7 @@ pub fn majors_without_event(
                 ),
                 None => "is new, but no event of the ledger lists it".to_owned(),
             };
-            let at = (file.id, &file.package_source);
+            let at = (file.id, &file.sources.package);
             report.add(&MAJOR_WITHOUT_EVENT, name.full, at, message, name.full);
         }
     }
@@ -299,16 +299,17 @@ fn majors(report: &mut TreeFindings<'_>, families: &Families<'_>, lock: Option<&
         for (name, file) in packages {
             // Stable-API policy: current stable, previous stable and next alpha are supported
             // (V-16).
-            let lives = match is_stable(name) {
-                true => major(name) >= oldest,
-                false => major(name) <= latest || Some(major(name)) == next,
+            let lives = if is_stable(name) {
+                major(name) >= oldest
+            } else {
+                major(name) <= latest || Some(major(name)) == next
             };
             if !lives && !by_status.contains(name.full) && !by_lock(name.full) {
                 let message = format!(
                     "is not frozen, and is neither one of the two latest majors of {} nor the next one",
                     name.base
                 );
-                let at = (file.id, &file.package_source);
+                let at = (file.id, &file.sources.package);
                 report.add(&TOO_MANY_MAJORS, name.full, at, message, name.full);
             }
         }
@@ -364,7 +365,7 @@ fn alphas(report: &mut TreeFindings<'_>, families: &Families<'_>) {
     };
     for packages in families.values() {
         for (name, file) in packages {
-            let at = (file.id, &file.package_source);
+            let at = (file.id, &file.sources.package);
             // Stable-API policy: a next major exists only for pending breaking changes (V-17).
             if is_next(name, packages) && !waits(packages, major(name)) {
                 let message = format!(

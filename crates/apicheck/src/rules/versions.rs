@@ -209,7 +209,7 @@ fn frozen_finding(
 }
 
 fn place(tree: &Tree, file: &File) -> Location {
-    let span = file.package_source.span;
+    let span = file.sources.package.span;
     Location::of(
         tree,
         FileSpan {

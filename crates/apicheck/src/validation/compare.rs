@@ -121,9 +121,10 @@ impl ChangeCollector<'_> {
         let declared = |rules: &Rules| rules.declared.clone().unwrap_or_default();
         // If both sides have `defined_only`, a new value of the enum is no change of validation:
         // other rules report it (V-31).
-        let more = match is_strict(old) && is_strict(new) {
-            true => declared(old).union(&declared(new)),
-            false => nothing,
+        let more = if is_strict(old) && is_strict(new) {
+            declared(old).union(&declared(new))
+        } else {
+            nothing
         };
         self.set(
             &[

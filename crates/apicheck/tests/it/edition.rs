@@ -68,11 +68,11 @@ fn features_set_presence_packing_groups_and_closed_enums() {
     assert!(matches!(of("delimited").kind, Kind::Group(_)));
     assert_eq!(of("map").cardinality, Cardinality::Map);
     assert_eq!(of("two").oneof, Some(0));
-    assert_eq!(message.reserved_names.len(), 2);
+    assert_eq!(message.reserved.names.len(), 2);
     assert!(message.reserves(9) && message.reserves(536_870_911));
     let of = tree.enumeration("a.v1.E").unwrap();
     assert!(of.closed);
-    assert_eq!(&*of.reserved_names[0], "GONE");
+    assert_eq!(&*of.reserved.names[0], "GONE");
 }
 
 #[test]

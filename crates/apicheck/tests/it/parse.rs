@@ -398,13 +398,13 @@ fn e4_reserved_names_may_be_no_identifiers() {
         names.iter().map(ToString::to_string).collect()
     };
     let message = tree.message("a.M").unwrap();
-    assert_eq!(names(&message.reserved_names), ["a-b", "c", "2d"]);
+    assert_eq!(names(&message.reserved.names), ["a-b", "c", "2d"]);
     assert_eq!(
-        names(&tree.message("a.M.In").unwrap().reserved_names),
+        names(&tree.message("a.M.In").unwrap().reserved.names),
         ["x y"]
     );
     assert_eq!(
-        names(&tree.enumeration("a.E").unwrap().reserved_names),
+        names(&tree.enumeration("a.E").unwrap().reserved.names),
         ["e f"]
     );
     assert_eq!(message.fields[0].source.name.unwrap().line, 6);

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use prost_reflect::Value;
 
+use self::targets::check_targets;
 use super::error::{Error, Reason};
 use crate::finding::Location;
 use crate::model::{Enum, File, FileId, FileSpan, Message, NumberRange, Source, Tree};
@@ -33,7 +34,7 @@ pub(super) fn all(tree: &Tree) -> Vec<Error> {
         check.enumeration(declared);
     }
     check.extensions();
-    check.targets();
+    check_targets(&mut check);
     check.errors
 }
 
@@ -44,7 +45,11 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn message(&mut self, message: &Message) {
-        let ranges = message.reserved.iter().chain(&message.extension_ranges);
+        let ranges = message
+            .reserved
+            .numbers
+            .iter()
+            .chain(&message.extension_ranges);
         self.ranges(message.file, &message.source, &message.name, ranges);
         let mut numbers: HashMap<i32, &Source> = HashMap::new();
         for field in &message.fields {
@@ -57,7 +62,7 @@ impl Check<'_> {
                 let why = format!("{}: number {number} of {name} is reserved", message.name);
                 self.report(message.file, &field.source, why, None);
             }
-            if message.reserved_names.contains(name) {
+            if message.reserved.names.contains(name) {
                 let why = format!("{}: the name {name} is reserved", message.name);
                 self.report(message.file, &field.source, why, None);
             }
@@ -90,7 +95,7 @@ impl Check<'_> {
     }
 
     fn enumeration(&mut self, declared: &Enum) {
-        let ranges = declared.reserved.iter();
+        let ranges = declared.reserved.numbers.iter();
         self.ranges(declared.file, &declared.source, &declared.name, ranges);
         let aliases = declared.options.is_true("allow_alias");
         let mut numbers: HashMap<i32, &Source> = HashMap::new();
@@ -101,11 +106,16 @@ impl Check<'_> {
                 let why = format!("{}: number {number} of {name} is taken", declared.name);
                 self.report(declared.file, &value.source, why, Some(first));
             }
-            if declared.reserved.iter().any(|range| range.contains(number)) {
+            if declared
+                .reserved
+                .numbers
+                .iter()
+                .any(|range| range.contains(number))
+            {
                 let why = format!("{}: number {number} of {name} is reserved", declared.name);
                 self.report(declared.file, &value.source, why, None);
             }
-            if declared.reserved_names.contains(name) {
+            if declared.reserved.names.contains(name) {
                 let why = format!("{}: the name {name} is reserved", declared.name);
                 self.report(declared.file, &value.source, why, None);
             }

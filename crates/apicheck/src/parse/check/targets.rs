@@ -26,83 +26,117 @@ const TARGETS: &[&str] = &[
 /// Targets by the full name of the field or extension.
 type Targets = HashMap<String, Vec<i32>>;
 
-impl Check<'_> {
-    /// Reports options at elements to which they do not apply.
-    pub(super) fn targets(&mut self) {
-        let tree = self.tree;
-        let targets = declared(tree);
-        if targets.is_empty() {
-            return;
+/// Reports options at elements to which they do not apply.
+pub(super) fn check_targets(check: &mut Check<'_>) {
+    let tree = check.tree;
+    let targets = declared(tree);
+    if targets.is_empty() {
+        return;
+    }
+    for file in &tree.files {
+        check_target(
+            check,
+            &targets,
+            file.id,
+            1,
+            &file.options,
+            &file.sources.package,
+        );
+    }
+    for message in &tree.messages {
+        let file = message.file;
+        check_target(check, &targets, file, 3, &message.options, &message.source);
+        for options in &message.extension_options {
+            check_target(check, &targets, file, 2, options, &message.source);
         }
-        for file in &tree.files {
-            self.at(&targets, file.id, 1, &file.options, &file.package_source);
+        for field in &message.fields {
+            check_target(check, &targets, file, 4, &field.options, &field.source);
         }
-        for message in &tree.messages {
-            let file = message.file;
-            self.at(&targets, file, 3, &message.options, &message.source);
-            for options in &message.extension_options {
-                self.at(&targets, file, 2, options, &message.source);
-            }
-            for field in &message.fields {
-                self.at(&targets, file, 4, &field.options, &field.source);
-            }
-            for oneof in &message.oneofs {
-                self.at(&targets, file, 5, &oneof.options, &oneof.source);
-            }
-        }
-        for extension in &tree.extensions {
-            let field = &extension.field;
-            self.at(&targets, extension.file, 4, &field.options, &field.source);
-        }
-        for declared in &tree.enums {
-            self.at(
-                &targets,
-                declared.file,
-                6,
-                &declared.options,
-                &declared.source,
-            );
-            for value in &declared.values {
-                self.at(&targets, declared.file, 7, &value.options, &value.source);
-            }
-        }
-        for service in &tree.services {
-            self.at(&targets, service.file, 8, &service.options, &service.source);
-            for method in &service.methods {
-                self.at(&targets, service.file, 9, &method.options, &method.source);
-            }
+        for oneof in &message.oneofs {
+            check_target(check, &targets, file, 5, &oneof.options, &oneof.source);
         }
     }
-
-    fn at(
-        &mut self,
-        targets: &Targets,
-        file: FileId,
-        target: i32,
-        options: &Options,
-        source: &Source,
-    ) {
-        let Some(message) = options.message() else {
-            return;
-        };
-        if self.tree[file].text.is_none() {
-            return;
-        }
-        let mut wrong = Vec::new();
-        collect(targets, target, message, &mut wrong);
-        let name = |number: i32| TARGETS.get(number as usize).copied().unwrap_or_default();
-        for option in wrong {
-            let expected: Vec<_> = targets[&option]
-                .iter()
-                .map(|number| name(*number))
-                .collect();
-            let why = format!(
-                "option {option} does not apply to a {}: expected one of: {}",
-                name(target),
-                expected.join(", ")
+    for extension in &tree.extensions {
+        let field = &extension.field;
+        check_target(
+            check,
+            &targets,
+            extension.file,
+            4,
+            &field.options,
+            &field.source,
+        );
+    }
+    for declared in &tree.enums {
+        check_target(
+            check,
+            &targets,
+            declared.file,
+            6,
+            &declared.options,
+            &declared.source,
+        );
+        for value in &declared.values {
+            check_target(
+                check,
+                &targets,
+                declared.file,
+                7,
+                &value.options,
+                &value.source,
             );
-            self.report(file, source, why, None);
         }
+    }
+    for service in &tree.services {
+        check_target(
+            check,
+            &targets,
+            service.file,
+            8,
+            &service.options,
+            &service.source,
+        );
+        for method in &service.methods {
+            check_target(
+                check,
+                &targets,
+                service.file,
+                9,
+                &method.options,
+                &method.source,
+            );
+        }
+    }
+}
+
+fn check_target(
+    check: &mut Check<'_>,
+    targets: &Targets,
+    file: FileId,
+    target: i32,
+    options: &Options,
+    source: &Source,
+) {
+    let Some(message) = options.message() else {
+        return;
+    };
+    if check.tree[file].text.is_none() {
+        return;
+    }
+    let mut wrong = Vec::new();
+    collect(targets, target, message, &mut wrong);
+    let name = |number: i32| TARGETS.get(number as usize).copied().unwrap_or_default();
+    for option in wrong {
+        let expected: Vec<_> = targets[&option]
+            .iter()
+            .map(|number| name(*number))
+            .collect();
+        let why = format!(
+            "option {option} does not apply to a {}: expected one of: {}",
+            name(target),
+            expected.join(", ")
+        );
+        check.report(file, source, why, None);
     }
 }
 

@@ -5,7 +5,7 @@ use prost_reflect::Value;
 use prost_types::FieldDescriptorProto;
 use prost_types::field_descriptor_proto::{Label, Type};
 
-use super::field_rules::is_packable;
+use super::field_rules::{self, is_packable};
 use super::message::Oneofs;
 use super::{Builder, split};
 use crate::model::{
@@ -60,9 +60,9 @@ impl Builder<'_> {
             oneof,
             default: proto.default_value.as_deref().map(Name::from),
             options,
-            source: self.source(),
+            source: self.cursor.source(),
         };
-        self.check_field(&full, proto, &field);
+        field_rules::check_field(&mut self.cursor, &full, proto, &field);
         Some(field)
     }
 
@@ -79,7 +79,7 @@ impl Builder<'_> {
         let has_presence = is_message
             || proto.oneof_index.is_some()
             || proto.proto3_optional()
-            || (proto.extendee.is_some() && matches!(self.draft.syntax, Syntax::Edition(_)));
+            || (proto.extendee.is_some() && matches!(self.cursor.draft.syntax, Syntax::Edition(_)));
         match (proto.label(), features.presence) {
             (Label::Repeated, _) if is_map => Cardinality::Map,
             (Label::Repeated, _) => Cardinality::Repeated,
@@ -102,7 +102,7 @@ impl Builder<'_> {
             let scalar = scalar(proto.r#type());
             if scalar.is_none() {
                 let reason = Reason::Rule(format!("{} has no type", join(scope, proto.name())));
-                self.report(&[], reason);
+                self.cursor.report(&[], reason);
             }
             return scalar.map(Kind::Scalar);
         };
@@ -124,8 +124,8 @@ impl Builder<'_> {
     ) {
         let extendee = self.resolve(&[2], scope, proto.extendee(), Wanted::Message);
         let field = self.field(scope, proto, &Oneofs::default());
-        let block_docs = match self.path.split_last() {
-            Some((index, list)) => self.sources.docs_of_block(list, *index),
+        let block_docs = match self.cursor.path.split_last() {
+            Some((index, list)) => self.cursor.sources.docs_of_block(list, *index),
             None => None,
         };
         if let (Some(Meaning::Symbol(Symbol::Message(extendee))), Some(field)) = (extendee, field) {

@@ -6,9 +6,10 @@ use prost::Message as _;
 use prost_types::{DescriptorProto, EnumDescriptorProto, MessageOptions};
 
 use super::options::UNINTERPRETED;
-use super::{Builder, split};
+use super::{Builder, clash, ranges, split};
 use crate::model::{
-    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, NumberRange, Oneof, Options, Syntax,
+    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, NumberRange, Oneof, Options,
+    Reserved, Syntax,
 };
 use crate::parse::names::{join, synthetic};
 
@@ -34,14 +35,15 @@ impl Builder<'_> {
             .options
             .as_ref()
             .is_some_and(MessageOptions::map_entry);
-        let options = match map_entry {
-            true => Options::default(),
-            false => self.options(
+        let options = if map_entry {
+            Options::default()
+        } else {
+            self.options(
                 7,
                 &name,
                 "google.protobuf.MessageOptions",
                 split!(proto.options),
-            ),
+            )
         };
         let outer = self.features;
         self.features = outer.with(&options);
@@ -69,16 +71,18 @@ impl Builder<'_> {
             oneofs: oneofs.written,
             messages,
             enums,
-            reserved: ranges(
-                proto
-                    .reserved_range
-                    .iter()
-                    .map(|r| (r.start(), r.end().saturating_sub(1))),
-            ),
-            reserved_names: names(&proto.reserved_name),
-            reserved_docs: self.statement_docs(&[9, 10]),
-            extensions_docs: self.statement_docs(&[5]),
-            extension_ranges: ranges(
+            reserved: Reserved {
+                numbers: number_ranges(
+                    proto
+                        .reserved_range
+                        .iter()
+                        .map(|r| (r.start(), r.end().saturating_sub(1))),
+                ),
+                names: names(&proto.reserved_name),
+                docs: self.cursor.statement_docs(&[9, 10]),
+            },
+            extensions_docs: self.cursor.statement_docs(&[5]),
+            extension_ranges: number_ranges(
                 proto
                     .extension_range
                     .iter()
@@ -87,7 +91,7 @@ impl Builder<'_> {
             extension_options,
             map_entry,
             options,
-            source: self.source(),
+            source: self.cursor.source(),
             name: name.into(),
         };
         self.messages.push(message);
@@ -100,14 +104,14 @@ impl Builder<'_> {
         let by_type: HashMap<&str, i32> = fields
             .filter_map(|(field, index)| Some((field.type_name.as_deref()?, index)))
             .collect();
-        let own = self.path.clone();
+        let own = self.cursor.path.clone();
         self.each(3, &proto.nested_type, |s, nested| {
             let options = nested.options.as_ref();
             let is_entry = options.is_some_and(MessageOptions::map_entry);
             let field = by_type.get(nested.name()).filter(|_| is_entry);
-            s.map_field = field.map(|index| [&own[..], &[2, *index]].concat());
+            s.cursor.map_field = field.map(|index| [&own[..], &[2, *index]].concat());
             let id = s.message(name, nested, Some(id));
-            s.map_field = None;
+            s.cursor.map_field = None;
             id
         })
     }
@@ -130,22 +134,23 @@ impl Builder<'_> {
         for (option, index) in written.zip(0..) {
             if matches!(&option.name[..], [part] if part.name_part == "map_entry") {
                 let why = "map_entry is set by compilers: expected a field of type map<K, V>";
-                self.rule(&[7, UNINTERPRETED, index], format!("{name}: {why}"));
+                self.cursor
+                    .rule(&[7, UNINTERPRETED, index], format!("{name}: {why}"));
             }
         }
-        self.check_json_names(name, proto, options, self.features.json);
-        self.check_reserved_names(name, 10, &proto.reserved_name);
-        self.check_message_ranges(name, proto);
-        if self.draft.syntax != Syntax::Proto3 || !self.is_text() {
+        clash::check_json_names(&mut self.cursor, name, proto, options, self.features.json);
+        clash::check_reserved_names(&mut self.cursor, name, 10, &proto.reserved_name);
+        ranges::check_message_ranges(&mut self.cursor, name, proto);
+        if self.cursor.draft.syntax != Syntax::Proto3 || !self.cursor.is_text() {
             return;
         }
         if options.is_true("message_set_wire_format") {
             let why = "message_set_wire_format is not valid in proto3";
-            self.rule(&[7], format!("{name}: {why}"));
+            self.cursor.rule(&[7], format!("{name}: {why}"));
         }
         if !proto.extension_range.is_empty() {
             let why = "extension ranges are not valid in proto3";
-            self.rule(&[5], format!("{name}: {why}"));
+            self.cursor.rule(&[5], format!("{name}: {why}"));
         }
     }
 
@@ -163,7 +168,7 @@ impl Builder<'_> {
                     split!(oneof.options),
                 )
             },
-            source: s.source(),
+            source: s.cursor.source(),
         });
         let mut oneofs = Oneofs::default();
         for (index, oneof) in all.into_iter().enumerate() {
@@ -197,7 +202,7 @@ impl Builder<'_> {
                     split!(value.options),
                 )
             },
-            source: s.source(),
+            source: s.cursor.source(),
         });
         let options = self.options(
             3,
@@ -205,20 +210,22 @@ impl Builder<'_> {
             "google.protobuf.EnumOptions",
             split!(proto.options),
         );
-        self.check_enum_names(&name, proto, &options);
-        self.check_reserved_names(&name, 5, &proto.reserved_name);
-        self.check_enum_ranges(&name, proto);
+        clash::check_enum_names(&mut self.cursor, &name, proto, &options);
+        clash::check_reserved_names(&mut self.cursor, &name, 5, &proto.reserved_name);
+        ranges::check_enum_ranges(&mut self.cursor, &name, proto);
         let declared = Enum {
             id,
             file: FileId(self.index as u32),
             parent,
             values,
-            reserved: ranges(proto.reserved_range.iter().map(|r| (r.start(), r.end()))),
-            reserved_names: names(&proto.reserved_name),
-            reserved_docs: self.statement_docs(&[4, 5]),
+            reserved: Reserved {
+                numbers: number_ranges(proto.reserved_range.iter().map(|r| (r.start(), r.end()))),
+                names: names(&proto.reserved_name),
+                docs: self.cursor.statement_docs(&[4, 5]),
+            },
             closed: self.features.with(&options).closed,
             options,
-            source: self.source(),
+            source: self.cursor.source(),
             name: name.into(),
         };
         self.enums.push(declared);
@@ -226,7 +233,7 @@ impl Builder<'_> {
     }
 }
 
-fn ranges(ranges: impl Iterator<Item = (i32, i32)>) -> Vec<NumberRange> {
+fn number_ranges(ranges: impl Iterator<Item = (i32, i32)>) -> Vec<NumberRange> {
     ranges
         .map(|(first, last)| NumberRange { first, last })
         .collect()

@@ -29,13 +29,13 @@ impl Builder<'_> {
         sort: &str,
         options: Option<(&[UninterpretedOption], Vec<u8>)>,
     ) -> Options {
-        self.path.push(tag);
-        let kept = self.draft.options.get(&self.path);
+        self.cursor.path.push(tag);
+        let kept = self.cursor.draft.options.get(&self.cursor.path);
         let (uninterpreted, standard) = options.unwrap_or_default();
         let encoded = match kept {
             Some(kept) => kept,
             // In a parsed text, all options are uninterpreted.
-            None if self.draft.text.is_some() => &[][..],
+            None if self.cursor.draft.text.is_some() => &[][..],
             None => &standard,
         };
         let context = self.context(scope);
@@ -43,8 +43,9 @@ impl Builder<'_> {
         let mut docs = Vec::new();
         for (index, option) in (0..).zip(uninterpreted) {
             for of in self
+                .cursor
                 .sources
-                .docs_of_all(&[&self.path[..], &[UNINTERPRETED, index]].concat())
+                .docs_of_all(&[&self.cursor.path[..], &[UNINTERPRETED, index]].concat())
             {
                 let path = self.schema.path(context, sort, option);
                 docs.extend(path.first().map(|number| (*number as u32, of)));
@@ -55,18 +56,19 @@ impl Builder<'_> {
             self.check_options(sort, &options, uninterpreted);
         }
         for (index, reason) in errors {
-            self.report(&[UNINTERPRETED, index as i32], reason);
+            self.cursor.report(&[UNINTERPRETED, index as i32], reason);
         }
-        self.path.pop();
-        match docs.is_empty() {
-            true => options,
-            false => options.documented(docs),
+        self.cursor.path.pop();
+        if docs.is_empty() {
+            options
+        } else {
+            options.documented(docs)
         }
     }
 
     /// Checks the options of the current element, whose path ends at the options.
     fn check_options(&mut self, sort: &str, options: &Options, written: &[UninterpretedOption]) {
-        let Some(message) = options.message().filter(|_| self.is_text()) else {
+        let Some(message) = options.message().filter(|_| self.cursor.is_text()) else {
             return;
         };
         let starts_with = |option: &UninterpretedOption, part: usize, name: &str| {
@@ -76,11 +78,12 @@ impl Builder<'_> {
         if let Some(features) = options.get("features").and_then(Value::as_message) {
             let sort = sort.trim_start_matches("google.protobuf.");
             let sort = sort.trim_end_matches("Options");
-            for (feature, why) in wrong_features(self.draft.syntax, sort, features) {
+            for (feature, why) in wrong_features(self.cursor.draft.syntax, sort, features) {
                 let option = written.iter().position(|option| {
                     starts_with(option, 0, "features") && starts_with(option, 1, feature)
                 });
-                self.rule(&[UNINTERPRETED, option.unwrap_or(0) as i32], why);
+                self.cursor
+                    .rule(&[UNINTERPRETED, option.unwrap_or(0) as i32], why);
             }
         }
         let mut missing = Vec::new();
@@ -91,7 +94,8 @@ impl Builder<'_> {
                 name.is_some_and(|part| top.ends_with(part.name_part.trim_start_matches('.')))
             });
             let why = format!("option {path}: required field is missing");
-            self.rule(&[UNINTERPRETED, option.unwrap_or(0) as i32], why);
+            self.cursor
+                .rule(&[UNINTERPRETED, option.unwrap_or(0) as i32], why);
         }
     }
 }

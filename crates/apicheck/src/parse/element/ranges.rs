@@ -2,7 +2,7 @@
 
 use prost_types::{DescriptorProto, EnumDescriptorProto};
 
-use super::Builder;
+use super::cursor::Cursor;
 use crate::model::NumberRange;
 
 const EXTENSIONS: &str = "extension range";
@@ -14,71 +14,70 @@ struct Placed {
     what: &'static str,
 }
 
-impl Builder<'_> {
-    /// Reports overlapping ranges of the current message.
-    pub(super) fn check_message_ranges(&mut self, name: &str, proto: &DescriptorProto) {
-        let reserved = proto.reserved_range.iter().map(|range| NumberRange {
-            first: range.start(),
-            last: range.end().saturating_sub(1),
-        });
-        let extensions = proto.extension_range.iter().map(|range| NumberRange {
-            first: range.start(),
-            last: range.end().saturating_sub(1),
-        });
-        let mut ranges = placed(reserved, 9, "reserved range");
-        ranges.extend(placed(extensions, 5, EXTENSIONS));
-        self.check_overlaps(name, ranges);
-    }
+/// Reports overlapping ranges of the current message.
+pub(super) fn check_message_ranges(cursor: &mut Cursor<'_>, name: &str, proto: &DescriptorProto) {
+    let reserved = proto.reserved_range.iter().map(|range| NumberRange {
+        first: range.start(),
+        last: range.end().saturating_sub(1),
+    });
+    let extensions = proto.extension_range.iter().map(|range| NumberRange {
+        first: range.start(),
+        last: range.end().saturating_sub(1),
+    });
+    let mut ranges = placed(reserved, 9, "reserved range");
+    ranges.extend(placed(extensions, 5, EXTENSIONS));
+    check_overlaps(cursor, name, ranges);
+}
 
-    /// Reports overlapping ranges of the current enum.
-    pub(super) fn check_enum_ranges(&mut self, name: &str, proto: &EnumDescriptorProto) {
-        let reserved = proto.reserved_range.iter().map(|range| NumberRange {
-            first: range.start(),
-            last: range.end(),
-        });
-        self.check_overlaps(name, placed(reserved, 4, "reserved range"));
-    }
+/// Reports overlapping ranges of the current enum.
+pub(super) fn check_enum_ranges(cursor: &mut Cursor<'_>, name: &str, proto: &EnumDescriptorProto) {
+    let reserved = proto.reserved_range.iter().map(|range| NumberRange {
+        first: range.start(),
+        last: range.end(),
+    });
+    check_overlaps(cursor, name, placed(reserved, 4, "reserved range"));
+}
 
-    fn check_overlaps(&mut self, name: &str, mut ranges: Vec<Placed>) {
-        if !self.is_text() {
-            return;
-        }
-        ranges.retain(|placed| placed.range.first <= placed.range.last);
-        ranges.sort_by_key(|placed| (placed.range, placed.path));
-        // The range that reaches furthest so far.
-        let mut before: Option<&Placed> = None;
-        let mut found = Vec::new();
-        for placed in &ranges {
-            match before {
-                Some(other) if placed.range.first <= other.range.last => {
-                    // As in compilers, the later statement has the error, and an extension
-                    // range if it overlaps a reserved one.
-                    let is_later = match (other.what == placed.what, placed.what) {
-                        (true, _) => placed.path > other.path,
-                        (false, what) => what == EXTENSIONS,
-                    };
-                    let (first, second) = match is_later {
-                        true => (other, placed),
-                        false => (placed, other),
-                    };
-                    let why = format!(
-                        "{name}: {} {} overlaps {} {}",
-                        second.what,
-                        shown(second.range),
-                        first.what,
-                        shown(first.range)
-                    );
-                    found.push((second.path, why));
-                }
-                _ => {}
+fn check_overlaps(cursor: &mut Cursor<'_>, name: &str, mut ranges: Vec<Placed>) {
+    if !cursor.is_text() {
+        return;
+    }
+    ranges.retain(|placed| placed.range.first <= placed.range.last);
+    ranges.sort_by_key(|placed| (placed.range, placed.path));
+    // The range that reaches furthest so far.
+    let mut before: Option<&Placed> = None;
+    let mut found = Vec::new();
+    for placed in &ranges {
+        match before {
+            Some(other) if placed.range.first <= other.range.last => {
+                // As in compilers, the later statement has the error, and an extension
+                // range if it overlaps a reserved one.
+                let is_later = match (other.what == placed.what, placed.what) {
+                    (true, _) => placed.path > other.path,
+                    (false, what) => what == EXTENSIONS,
+                };
+                let (first, second) = if is_later {
+                    (other, placed)
+                } else {
+                    (placed, other)
+                };
+                let why = format!(
+                    "{name}: {} {} overlaps {} {}",
+                    second.what,
+                    shown(second.range),
+                    first.what,
+                    shown(first.range)
+                );
+                found.push((second.path, why));
             }
-            if before.is_none_or(|other| placed.range.last > other.range.last) {
-                before = Some(placed);
-            }
+            _ => {}
         }
-        for (path, why) in found {
-            self.rule(&path, why);
+        if before.is_none_or(|other| placed.range.last > other.range.last) {
+            before = Some(placed);
         }
+    }
+    for (path, why) in found {
+        cursor.rule(&path, why);
     }
 }
 
@@ -94,8 +93,9 @@ fn placed(ranges: impl Iterator<Item = NumberRange>, list: i32, what: &'static s
 }
 
 fn shown(NumberRange { first, last }: NumberRange) -> String {
-    match first == last {
-        true => first.to_string(),
-        false => format!("{first} to {last}"),
+    if first == last {
+        first.to_string()
+    } else {
+        format!("{first} to {last}")
     }
 }

@@ -197,11 +197,12 @@ pub(super) fn subject<D: Declaration>(
 
 fn renamed(earlier: &str, current: &str, sort: &Sort) -> Fact {
     // gRPC over HTTP/2: the full service name is part of the request path (V-5).
-    let message = match sort.called {
-        true => format!(
+    let message = if sort.called {
+        format!(
             "renamed from {earlier} to {current}: calls go to /{current}/… instead of /{earlier}/…"
-        ),
-        false => format!("renamed from {earlier} to {current}"),
+        )
+    } else {
+        format!("renamed from {earlier} to {current}")
     };
     let fact = Fact::new(sort.renamed, message, earlier, current).breaks(ALL);
     let short = current.rsplit('.').next().unwrap_or(current);

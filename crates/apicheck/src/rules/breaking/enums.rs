@@ -129,9 +129,10 @@ fn value_removed(old: &EnumValue, owner: &Enum) -> Fact {
     let number_kept = alias
         || owner
             .reserved
+            .numbers
             .iter()
             .any(|range| range.contains(old.number));
-    let name_kept = owner.reserved_names.contains(&old.name);
+    let name_kept = owner.reserved.names.contains(&old.name);
     removed_after_deprecation(&old.name, old.number, (number_kept, name_kept))
 }
 
@@ -139,11 +140,12 @@ fn value_reused(earlier: &Enum, new: &EnumValue) -> Option<Fact> {
     // A reservation marks a removed value, whose number old writers still send (V-27).
     let reserved = if earlier
         .reserved
+        .numbers
         .iter()
         .any(|range| range.contains(new.number))
     {
         format!("reserved {}", new.number)
-    } else if earlier.reserved_names.contains(&new.name) {
+    } else if earlier.reserved.names.contains(&new.name) {
         format!("reserved \"{}\"", new.name)
     } else {
         return None;

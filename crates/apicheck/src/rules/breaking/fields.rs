@@ -73,7 +73,7 @@ fn removed(old: &Field, owner: &Message) -> Fact {
     }
     let kept = (
         owner.reserves(old.number),
-        owner.reserved_names.contains(&old.name),
+        owner.reserved.names.contains(&old.name),
     );
     removed_after_deprecation(&old.name, old.number, kept)
 }
@@ -87,7 +87,7 @@ fn added(tree: &Tree, earlier: &Message, current: &Message, new: &Field) -> Opti
     } else if earlier.reserves(number) {
         let message = format!("uses number {number}, which was reserved");
         (message, format!("reserved {number}"))
-    } else if earlier.reserved_names.contains(name) {
+    } else if earlier.reserved.names.contains(name) {
         let message = "uses a name that was reserved".to_owned();
         (message, format!("reserved \"{name}\""))
     } else {

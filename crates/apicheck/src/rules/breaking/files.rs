@@ -93,7 +93,7 @@ pub(super) fn enclosing(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec
         let Some(earlier) = pair.before() else {
             continue;
         };
-        let old = (earlier.file, &comparison.old[earlier.file].package_source);
+        let old = (earlier.file, &comparison.old[earlier.file].sources.package);
         let fact = match pair {
             // Stable-API policy: a released package stays in the tree (V-15).
             Pair::Removed(_) => Fact::new(
@@ -111,7 +111,7 @@ pub(super) fn enclosing(comparison: &Comparison<'_>, covers: &Covers<'_>) -> Vec
         };
         let subject = match pair.after() {
             Some(current) => {
-                let new = (current.file, &comparison.new[current.file].package_source);
+                let new = (current.file, &comparison.new[current.file].sources.package);
                 let subject = ChangedElement::of(comparison, &**current.name, Some(old), Some(new));
                 subject.formerly(&**earlier.name)
             }

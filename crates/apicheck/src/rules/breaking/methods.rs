@@ -156,9 +156,10 @@ fn http(old: &Method, new: &Method) -> Option<Fact> {
     if removed.is_empty() {
         return None;
     }
-    let message = match added.is_empty() {
-        true => format!("REST binding {removed} removed"),
-        false => format!("REST binding changed from {removed} to {added}"),
+    let message = if added.is_empty() {
+        format!("REST binding {removed} removed")
+    } else {
+        format!("REST binding changed from {removed} to {added}")
     };
     Some(Fact::new(&METHOD_HTTP_CHANGED, message, removed, added))
 }

@@ -119,8 +119,8 @@ fn message(old: &Message, new: &Message) -> Vec<Fact> {
         fields.any(|field| old.field(field.number).is_none())
     };
     let named = |name: &str| new.field_by_name(name).is_some();
-    let ranges = (&*old.reserved, &*new.reserved);
-    let names = (&*old.reserved_names, &*new.reserved_names);
+    let ranges = (&*old.reserved.numbers, &*new.reserved.numbers);
+    let names = (&*old.reserved.names, &*new.reserved.names);
     let mut facts = reserved::unreserved(ranges, names, is_added, named);
     facts.extend(reserved::extension_ranges(old, new));
     facts
@@ -129,8 +129,8 @@ fn message(old: &Message, new: &Message) -> Vec<Fact> {
 fn enumeration(old: &Enum, new: &Enum) -> Vec<Fact> {
     let is_added = |range: NumberRange| new.values.iter().any(|value| range.contains(value.number));
     let named = |name: &str| new.values.iter().any(|value| &*value.name == name);
-    let ranges = (&*old.reserved, &*new.reserved);
-    let names = (&*old.reserved_names, &*new.reserved_names);
+    let ranges = (&*old.reserved.numbers, &*new.reserved.numbers);
+    let names = (&*old.reserved.names, &*new.reserved.names);
     let mut facts = reserved::unreserved(ranges, names, is_added, named);
     facts.extend(enums::openness(old, new));
     facts

@@ -83,7 +83,7 @@ pub(super) fn facts(old: &File, new: &File) -> impl Iterator<Item = (i32, Fact)>
 
 /// Returns the source position of an option, or an empty one if it is not set.
 pub(super) fn source(file: &File, number: i32) -> Source {
-    let mut sources = file.option_sources.iter();
+    let mut sources = file.sources.options.iter();
     let found = sources.find(|(path, _)| path.first() == Some(&number));
     found.map(|(_, source)| source.clone()).unwrap_or_default()
 }

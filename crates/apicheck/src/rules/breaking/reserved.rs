@@ -32,7 +32,7 @@ static REMOVED_UNRESERVED: Rule = Rule {
     ],
 };
 
-pub(in crate::rules) static DEPRECATED_REMOVED: Rule = Rule {
+pub(crate) static DEPRECATED_REMOVED: Rule = Rule {
     id: "DEPRECATED_REMOVED",
     behaviours: &["V-36"],
     purpose: "A removed member is past its deprecation window",
