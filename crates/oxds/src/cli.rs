@@ -107,10 +107,12 @@ fn parse_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit
     Cli::try_parse_from(arguments).map_err(|error| {
         // A closed stdout or stderr does not change the exit code.
         let _ = error.print();
-        match error.use_stderr() {
-            true if is_detailed => Exit::Negative,
-            true => Exit::Usage,
-            false => Exit::Success,
+        if !error.use_stderr() {
+            Exit::Success
+        } else if is_detailed {
+            Exit::Negative
+        } else {
+            Exit::Usage
         }
     })
 }

@@ -71,9 +71,10 @@ impl ControlPlane {
     pub(crate) async fn status_page_at(&self, next: &str) -> Option<StatusPage> {
         // Only pages of the status: the path comes from the control plane.
         let is_status = next.starts_with(STATUS);
-        match is_status {
-            true => self.fetch_status(Request::get(next)).await,
-            false => None,
+        if is_status {
+            self.fetch_status(Request::get(next)).await
+        } else {
+            None
         }
     }
 
@@ -100,9 +101,10 @@ impl ControlPlane {
     pub(crate) async fn runtime_page(&self, path: &str) -> Option<Bytes> {
         // Only pages of the runtime: the path may come from the control plane.
         let is_runtime = path.starts_with(RUNTIME);
-        let page = match is_runtime {
-            true => self.fetch_status(Request::get(path)).await,
-            false => None,
+        let page = if is_runtime {
+            self.fetch_status(Request::get(path)).await
+        } else {
+            None
         };
         page.map(|page| page.body)
     }

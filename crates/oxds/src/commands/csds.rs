@@ -59,9 +59,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let all = clients
         .iter()
         .flat_map(|client| &client.generic_xds_configs);
-    let exit = match all.clone().any(is_error) {
-        true => Exit::Negative,
-        false => Exit::Success,
+    let exit = if all.clone().any(is_error) {
+        Exit::Negative
+    } else {
+        Exit::Success
     };
     let mut output = Output::new();
     match args.output {

@@ -96,12 +96,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Format::Json => output.json(&deprecations)?,
     }
     let mut elements = deprecations.elements.iter();
-    Ok(
-        match elements.any(|element| args.fail_on.includes(element)) {
-            true => Exit::Negative,
-            false => Exit::Success,
-        },
-    )
+    Ok(if elements.any(|element| args.fail_on.includes(element)) {
+        Exit::Negative
+    } else {
+        Exit::Success
+    })
 }
 
 async fn fetch(args: &Args) -> Result<Deprecations, Failure> {
@@ -113,9 +112,10 @@ async fn fetch(args: &Args) -> Result<Deprecations, Failure> {
             "{}: no /deprecations.json: {status}",
             server.address.authority()
         ));
-        match status.starts_with(StatusCode::NOT_FOUND.as_str()) {
-            true => failure.hint("only `oxds serve` of this version and later ones has it"),
-            false => failure,
+        if status.starts_with(StatusCode::NOT_FOUND.as_str()) {
+            failure.hint("only `oxds serve` of this version and later ones has it")
+        } else {
+            failure
         }
     })?;
     serde_json::from_slice(&page)

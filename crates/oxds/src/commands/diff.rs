@@ -63,9 +63,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         }
         Format::Json => output.json(&JsonReport::of(&report))?,
     }
-    Ok(match changes.is_empty() {
-        true => Exit::Success,
-        false => Exit::Negative,
+    Ok(if changes.is_empty() {
+        Exit::Success
+    } else {
+        Exit::Negative
     })
 }
 

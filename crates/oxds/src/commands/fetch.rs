@@ -57,9 +57,10 @@ pub(super) async fn fetch(
         if count > 0 && found >= count {
             break;
         }
-        let quiet = match found < wanted.at_least {
-            true => limit,
-            false => QUIET,
+        let quiet = if found < wanted.at_least {
+            limit
+        } else {
+            QUIET
         };
         match timeout(quiet, subscription.next()).await {
             Ok(more) => more.map_err(FollowError::into_failure)?,

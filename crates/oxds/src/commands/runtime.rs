@@ -87,9 +87,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         .layer_states
         .iter()
         .any(|layer| layer.error.is_some());
-    Ok(match has_error {
-        true => Exit::Negative,
-        false => Exit::Success,
+    Ok(if has_error {
+        Exit::Negative
+    } else {
+        Exit::Success
     })
 }
 
@@ -131,9 +132,10 @@ fn table(report: &Report) -> String {
     for (key, [value, layer, read_by]) in rows {
         keys.row([key, value, layer, read_by]);
     }
-    let keys = match any {
-        true => keys.text(),
-        false => "no runtime keys\n".to_owned(),
+    let keys = if any {
+        keys.text()
+    } else {
+        "no runtime keys\n".to_owned()
     };
     let mut layers = Table::new(["LAYER", "SOURCE", "KEYS", "ERROR"]);
     for layer in &report.layer_states {

@@ -204,11 +204,12 @@ impl Args {
     fn state(&self, source: &Source) -> Result<Option<State>, Failure> {
         let Some(folder) = &self.state else {
             let is_kept = matches!(self.on_nack, OnNackPolicy::Rollback);
-            return match self.persist_secrets && !is_kept {
-                false => Ok(None),
-                true => Err(Failure::usage(
+            return if self.persist_secrets && !is_kept {
+                Err(Failure::usage(
                     "--persist-secrets has no effect without --state or --on-nack rollback: expected one of them",
-                )),
+                ))
+            } else {
+                Ok(None)
             };
         };
         let options = source.state(folder)?.keep_secrets(self.persist_secrets);
@@ -250,9 +251,10 @@ impl Args {
 #[cfg(feature = "etcd")]
 fn reachable_host(text: &str) -> Result<String, String> {
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    match !text.is_empty() && text.len() <= 253 && text.chars().all(is_host) {
-        true => Ok(text.to_owned()),
-        false => Err("expected a host name or an IP address, without a port".to_owned()),
+    if !text.is_empty() && text.len() <= 253 && text.chars().all(is_host) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a host name or an IP address, without a port".to_owned())
     }
 }
 
@@ -363,9 +365,10 @@ fn keep(
 
 /// Returns the failure for a port that cannot be opened, with advice for common causes.
 fn unbound(error: &BindError, http: SocketAddr) -> Failure {
-    let option = match error.address == http {
-        true => "http",
-        false => "grpc",
+    let option = if error.address == http {
+        "http"
+    } else {
+        "grpc"
     };
     let failure = Failure::negative(format_args!("--{option}: {error}"));
     match error.kind {

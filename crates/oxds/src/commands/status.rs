@@ -69,12 +69,11 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut types = report.nodes.iter().flat_map(|node| &node.types);
     let has_nack = types.any(|of_type| of_type.state == SyncState::Nacked);
     let has_error = report.store.errors().next().is_some() || report.store.stale.is_some();
-    Ok(
-        match has_nack || has_error || !report.rollbacks.is_empty() {
-            true => Exit::Negative,
-            false => Exit::Success,
-        },
-    )
+    Ok(if has_nack || has_error || !report.rollbacks.is_empty() {
+        Exit::Negative
+    } else {
+        Exit::Success
+    })
 }
 
 /// Returns a line for each client and type, for each rollback, for a store that is away, and for each file that is not served as it is.
@@ -83,9 +82,10 @@ fn table(report: &StatusReport) -> String {
         let (resource_type, name) = (&rollback.resource_type, &rollback.name);
         let group = rollback.group.as_ref();
         let group = group.map(|group| format!(" of group {group}"));
-        let nacked_by = match rollback.nacked_by.is_empty() {
-            true => format!("{} nodes of all replicas", rollback.nodes),
-            false => one_line(&rollback.nacked_by.join(", ")),
+        let nacked_by = if rollback.nacked_by.is_empty() {
+            format!("{} nodes of all replicas", rollback.nodes)
+        } else {
+            one_line(&rollback.nacked_by.join(", "))
         };
         format!(
             "{resource_type} {name}{} rolled back to {} {} ago: {} NACKed {}: {}\n",

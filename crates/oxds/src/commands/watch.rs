@@ -142,9 +142,10 @@ fn check(file: &Path) -> Result<(), Failure> {
 
 async fn follow(args: &Args, source: &Source, bootstrap: &Bootstrap) -> Result<Exit, Failure> {
     let names = args.names.iter().map(|name| Arc::from(&**name));
-    let protocol = match args.delta {
-        true => Protocol::Delta,
-        false => Protocol::Sotw,
+    let protocol = if args.delta {
+        Protocol::Delta
+    } else {
+        Protocol::Sotw
     };
     let mut subscription =
         Subscription::start(source, bootstrap, &args.resource_type, names, protocol)?

@@ -20,12 +20,11 @@ fn copy(from: &Path, to: &Path, edit: &impl Fn(&str) -> String) {
     for entry in fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
-        match entry.path().is_dir() {
-            true => copy(&entry.path(), &target, edit),
-            false => {
-                let text = fs::read_to_string(entry.path()).expect("a file");
-                fs::write(target, edit(&text)).expect("written");
-            }
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target, edit)
+        } else {
+            let text = fs::read_to_string(entry.path()).expect("a file");
+            fs::write(target, edit(&text)).expect("written");
         }
     }
 }

@@ -254,9 +254,10 @@ async fn a5_wait_fails_while_anything_is_not_accepted() {
         let client = tokio::spawn(reject_without_names(server.grpc));
         server.shows("/status.json", "\"acks\":1");
         run(&server, &["wait", "--all"]).expect(0, &[]);
-        match text.is_empty() {
-            true => fs::remove_file(dir.path().join(file)).expect("removed"),
-            false => fs::write(dir.path().join(file), text).expect("written"),
+        if text.is_empty() {
+            fs::remove_file(dir.path().join(file)).expect("removed")
+        } else {
+            fs::write(dir.path().join(file), text).expect("written")
         }
         server.shows("/status.json", "\"reason\":\"cannot apply\"");
         server.shows("/status.json", "\"isolating\":null");

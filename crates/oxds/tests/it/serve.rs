@@ -175,9 +175,12 @@ fn b10_full_stderr_does_not_end_service() {
     server.shows("/readyz", "200 OK");
     server.shows("/status.json", "b.yaml");
     let lost = "oxds_log_lines_lost_total 0";
-    until(|| match server.page("/metrics").contains(lost) {
-        true => Err("no line is counted as lost".to_owned()),
-        false => Ok(()),
+    until(|| {
+        if server.page("/metrics").contains(lost) {
+            Err("no line is counted as lost".to_owned())
+        } else {
+            Ok(())
+        }
     });
     server.signal("TERM");
     assert_eq!(server.end().0, Some(0));

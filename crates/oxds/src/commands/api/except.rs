@@ -34,9 +34,10 @@ impl ExceptArgs {
             let now = || Some((tree.input(), finding.new.as_ref()?));
             let earlier = || Some((base?, finding.old.as_ref()?));
             // A removed element is shown at another one, whose file says nothing about it.
-            let (input, at) = match finding.is_removal() {
-                true => earlier().or_else(now),
-                false => now().or_else(earlier),
+            let (input, at) = if finding.is_removal() {
+                earlier().or_else(now)
+            } else {
+                now().or_else(earlier)
             }?;
             input.within(&at.path).map(str::to_owned)
         });

@@ -73,9 +73,10 @@ impl ReportArgs {
             FailOn::Error => Severity::Error,
             FailOn::Warn => Severity::Warning,
         };
-        Ok(match report.fails_at(severity) {
-            true => Exit::Negative,
-            false => Exit::Success,
+        Ok(if report.fails_at(severity) {
+            Exit::Negative
+        } else {
+            Exit::Success
         })
     }
 

@@ -245,9 +245,10 @@ impl RuleArgs {
             ProfileName::Policy => Profile::Policy,
             ProfileName::EnvoyToday => Profile::EnvoyToday,
         });
-        let languages = match self.lang.is_empty() {
-            true => &config.languages,
-            false => &self.lang,
+        let languages = if self.lang.is_empty() {
+            &config.languages
+        } else {
+            &self.lang
         };
         Settings {
             profile: profile.or(config.profile).unwrap_or_default(),

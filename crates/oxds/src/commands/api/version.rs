@@ -150,9 +150,10 @@ pub(super) fn freeze(args: &FreezeArgs) -> Result<Exit, Failure> {
     for change in &changed {
         output.plain_line(&format!("{} changed after the freeze", change.package))?;
     }
-    Ok(match changed.is_empty() {
-        true => Exit::Success,
-        false => Exit::Negative,
+    Ok(if changed.is_empty() {
+        Exit::Success
+    } else {
+        Exit::Negative
     })
 }
 

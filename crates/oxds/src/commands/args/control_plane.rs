@@ -59,9 +59,10 @@ impl ControlPlaneArgs {
 
 /// Checks that an address has a port. gRPC would otherwise assume port 443.
 pub(crate) fn host_and_port(text: &str) -> Result<String, String> {
-    match text.contains(':') {
-        true => Ok(text.to_owned()),
-        false => Err("expected a host and a port: 127.0.0.1:18000".to_owned()),
+    if text.contains(':') {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a host and a port: 127.0.0.1:18000".to_owned())
     }
 }
 

@@ -93,12 +93,11 @@ fn password(file: &Path) -> Result<String, Failure> {
     let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
     let password = text.strip_suffix('\n').unwrap_or(&text);
     let password = password.strip_suffix('\r').unwrap_or(password);
-    match password.is_empty() {
-        true => {
-            let file = file.display();
-            Err(Failure::usage(format_args!("{file}: expected a password")))
-        }
-        false => Ok(password.to_owned()),
+    if password.is_empty() {
+        let file = file.display();
+        Err(Failure::usage(format_args!("{file}: expected a password")))
+    } else {
+        Ok(password.to_owned())
     }
 }
 

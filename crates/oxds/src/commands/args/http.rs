@@ -36,9 +36,10 @@ impl HttpArgs {
         if let Some(file) = self.http_token_file {
             security = security.token(&file)?;
         }
-        Ok(match self.http_open {
-            true => security.open(),
-            false => security,
+        Ok(if self.http_open {
+            security.open()
+        } else {
+            security
         })
     }
 }

@@ -80,9 +80,10 @@ fn summary(bootstrap: &Bootstrap) -> String {
     let mut servers = |label: &str, servers: &[oxds_client::bootstrap::Server]| {
         for server in servers {
             let (uri, credentials) = (&server.uri, server.credentials.type_name());
-            let v3 = match server.features.xds_v3 {
-                true => ", xDS v3",
-                false => "",
+            let v3 = if server.features.xds_v3 {
+                ", xDS v3"
+            } else {
+                ""
             };
             // Writing to a string does not fail.
             let _ = writeln!(text, "{label} {uri} ({credentials}{v3})");
@@ -91,9 +92,10 @@ fn summary(bootstrap: &Bootstrap) -> String {
     servers("server", bootstrap.servers());
     for (name, authority) in bootstrap.authorities() {
         // gRFC A47: an authority without servers uses the top-level ones.
-        match authority.servers.is_empty() {
-            true => servers(&format!("authority {name:?}: server"), bootstrap.servers()),
-            false => servers(&format!("authority {name:?}: server"), &authority.servers),
+        if authority.servers.is_empty() {
+            servers(&format!("authority {name:?}: server"), bootstrap.servers())
+        } else {
+            servers(&format!("authority {name:?}: server"), &authority.servers)
         }
     }
     text

@@ -246,9 +246,10 @@ fn attempts_text(json: &CallJson<'_>) -> String {
     }
     let with_breaks = lines.into_iter().map(|line| line + "\n");
     let text: String = with_breaks.collect();
-    match text.is_empty() {
-        true => text,
-        false => format!("\n{text}"),
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n{text}")
     }
 }
 

@@ -133,9 +133,10 @@ impl FieldRow {
                 };
                 let text = value(one);
                 // An item of a list of texts is its own key.
-                match path.ends_with(&format!("[{text}]")) {
-                    true => format!("{mark} {path}"),
-                    false => format!("{mark} {path}: {text}"),
+                if path.ends_with(&format!("[{text}]")) {
+                    format!("{mark} {path}")
+                } else {
+                    format!("{mark} {path}: {text}")
                 }
             }
         };

@@ -48,9 +48,10 @@ pub(crate) async fn missing_answers(
     let clients = control_plane.client_status(true).await?.into_iter();
     let clients: Vec<_> = clients.map(ClientStatus::from).collect();
     let pending = pending_resources(&clients, name);
-    let held = match pending.is_empty() {
-        true => HeldUpdates::default(),
-        false => HeldUpdates::fetch(control_plane).await,
+    let held = if pending.is_empty() {
+        HeldUpdates::default()
+    } else {
+        HeldUpdates::fetch(control_plane).await
     };
     Ok(pending.iter().map(|one| one.answer(&held)).collect())
 }

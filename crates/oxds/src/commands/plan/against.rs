@@ -91,9 +91,10 @@ async fn read_server(args: &Args, folder: State) -> Result<Against, Failure> {
     let mut old = of_control_plane(args.timeout, &bootstrap, &types, &numbers).await?;
     adopt(&mut old.of_all_nodes, &view.of_all_nodes);
     let node = &bootstrap.node().id;
-    let of_groups = match groups.is_empty() {
-        true => String::new(),
-        false => format!(" in groups {}", groups.join(", ")),
+    let of_groups = if groups.is_empty() {
+        String::new()
+    } else {
+        format!(" in groups {}", groups.join(", "))
     };
     let others = folder.groups.keys().map(ToString::to_string);
     Ok(Against {

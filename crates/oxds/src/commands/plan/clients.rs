@@ -37,9 +37,10 @@ impl Clients {
         if report.nodes.is_empty() {
             return clients;
         }
-        let listed = match names(report) <= MAX_NAMES {
-            true => control_plane.client_status(true).await.ok(),
-            false => None,
+        let listed = if names(report) <= MAX_NAMES {
+            control_plane.client_status(true).await.ok()
+        } else {
+            None
         };
         clients.lacks_names = listed.is_none();
         for client in listed.into_iter().flatten().map(ClientStatus::from) {
@@ -97,9 +98,12 @@ fn names(report: &StatusReport) -> usize {
     let served: usize = types.map(|of_type| of_type.resources).sum();
     let of_node = |node: &NodeStatus| {
         let types = node.types.iter();
-        let of_type = types.map(|of_type| match of_type.wildcard {
-            true => served,
-            false => of_type.names,
+        let of_type = types.map(|of_type| {
+            if of_type.wildcard {
+                served
+            } else {
+                of_type.names
+            }
         });
         of_type.sum::<usize>()
     };

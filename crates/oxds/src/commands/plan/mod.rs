@@ -18,12 +18,13 @@ use crate::output::Output;
 
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let exit = plan(args);
-    match args.detailed_exitcode {
-        true => exit.map_err(|mut failure| {
+    if args.detailed_exitcode {
+        exit.map_err(|mut failure| {
             failure.exit = Exit::Negative;
             failure
-        }),
-        false => exit,
+        })
+    } else {
+        exit
     }
 }
 

@@ -50,12 +50,11 @@ pub(super) fn plan(plan: &Plan, limit: Limit) -> String {
     }
     out += &report.table();
     let against = one_line(&plan.against);
-    out += &match plan.changes.is_empty() {
-        true => format!("nothing would change against {against}\n"),
-        false => {
-            let counts = totals(plan.changes.counts());
-            format!("plan against {against}: {counts}{}\n", affected(plan))
-        }
+    out += &if plan.changes.is_empty() {
+        format!("nothing would change against {against}\n")
+    } else {
+        let counts = totals(plan.changes.counts());
+        format!("plan against {against}: {counts}{}\n", affected(plan))
     };
     out
 }
@@ -65,12 +64,11 @@ fn affected(plan: &Plan) -> String {
         return String::new();
     };
     let connected = clients.connected;
-    match clients.lacks_names {
-        true => format!("; {connected} clients are connected, their subscriptions are unknown"),
-        false => {
-            let affected = clients.of_all(&plan.changes.0);
-            format!("; for {affected} of {connected} connected clients")
-        }
+    if clients.lacks_names {
+        format!("; {connected} clients are connected, their subscriptions are unknown")
+    } else {
+        let affected = clients.of_all(&plan.changes.0);
+        format!("; for {affected} of {connected} connected clients")
     }
 }
 
@@ -139,9 +137,10 @@ fn described(step: &Step) -> String {
         .map(|(word, names)| format!("{word} {}", listed(names.into_iter())))
         .collect();
     let after: Vec<_> = step.after.iter().map(why).collect();
-    let after = match after.is_empty() {
-        true => String::new(),
-        false => format!("; waits for {}", after.join(" and ")),
+    let after = if after.is_empty() {
+        String::new()
+    } else {
+        format!("; waits for {}", after.join(" and "))
     };
     format!("{}: {}{after}", step.resource_type, parts.join(", "))
 }
@@ -151,13 +150,15 @@ fn why(why: &Why) -> String {
         Some(name) => format!("{} {name}", why.resource_type),
         None => format!("the answer to {}", why.resource_type),
     };
-    let missing = match why.missing {
-        true => ", which does not exist",
-        false => "",
+    let missing = if why.missing {
+        ", which does not exist"
+    } else {
+        ""
     };
-    let overdue = match why.overdue {
-        true => ", until the hold timer ends",
-        false => "",
+    let overdue = if why.overdue {
+        ", until the hold timer ends"
+    } else {
+        ""
     };
     format!("{name}{missing}{overdue}")
 }

@@ -154,9 +154,10 @@ impl Folder {
         let all = errors + report.count(Severity::Warning);
         report.findings.retain(|finding| finding.rule != "dangling");
         let is_invalid = errors > 0 || is_invalid(&report.findings, args.strict);
-        let entries = match is_invalid {
-            true => FolderEntries::new(),
-            false => writer::entries(&args.dir, &report).map_err(Failure::negative)?,
+        let entries = if is_invalid {
+            FolderEntries::new()
+        } else {
+            writer::entries(&args.dir, &report).map_err(Failure::negative)?
         };
         Ok(Self {
             is_closed: report.findings.len() == all,
@@ -187,10 +188,10 @@ impl Judge<'_> {
         let Some(Ok(folder)) = self.folder.get() else {
             return false;
         };
-        self.findings = match folder.is_closed && writer::is_of_folder(state, lane, &folder.entries)
-        {
-            true => Vec::new(),
-            false => writer::check(state, dir, lane, &folder.entries, *strict),
+        self.findings = if folder.is_closed && writer::is_of_folder(state, lane, &folder.entries) {
+            Vec::new()
+        } else {
+            writer::check(state, dir, lane, &folder.entries, *strict)
         };
         !is_invalid(&self.findings, *strict)
     }

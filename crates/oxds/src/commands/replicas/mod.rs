@@ -46,9 +46,10 @@ pub(super) fn status(
     let is_held = fleet.replicas.values().any(|status| status.held);
     let is_rolled_back = !fleet.rollbacks.is_empty();
     Ok(
-        match is_behind || has_nack(&fleet) || is_held || is_rolled_back {
-            true => Exit::Negative,
-            false => Exit::Success,
+        if is_behind || has_nack(&fleet) || is_held || is_rolled_back {
+            Exit::Negative
+        } else {
+            Exit::Success
         },
     )
 }
@@ -186,9 +187,10 @@ fn table(fleet: &Fleet, clients: &Clients) -> String {
             ]);
         }
     }
-    let rows = match fleet.replicas.is_empty() {
-        true => "no replica is live\n".to_owned(),
-        false => table.text(),
+    let rows = if fleet.replicas.is_empty() {
+        "no replica is live\n".to_owned()
+    } else {
+        table.text()
     };
     let unreadable = fleet.unreadable.iter();
     let unreadable = unreadable

@@ -46,9 +46,10 @@ pub(super) fn of(fleet: &Fleet) -> impl Iterator<Item = RollbackReport> {
 pub(super) fn lines(fleet: &Fleet) -> String {
     let lines = of(fleet).map(|one| {
         let group = one.group.map(|group| format!(" of group {group}"));
-        let to = match one.rolled_back_to.is_empty() {
-            true => "absence",
-            false => &one.rolled_back_to,
+        let to = if one.rolled_back_to.is_empty() {
+            "absence"
+        } else {
+            &one.rolled_back_to
         };
         let text = format!(
             "lane {}: {} {}{} rolled back to {to} on all replicas, NACKed by {} nodes: {}",

@@ -95,9 +95,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Format::Text => output.write(&text::explanation(&explanation, args.all))?,
         Format::Json => output.json(&explanation)?,
     }
-    Ok(match all_fail(&explanation) {
-        true => Exit::Negative,
-        false => Exit::Success,
+    Ok(if all_fail(&explanation) {
+        Exit::Negative
+    } else {
+        Exit::Success
     })
 }
 

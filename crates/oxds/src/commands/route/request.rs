@@ -93,9 +93,10 @@ pub(super) fn request(
     } else {
         path.to_owned()
     };
-    let mut request = match is_rpc || is_method {
-        true => Request::grpc(absolute, authority),
-        false => Request::http("GET", absolute, authority),
+    let mut request = if is_rpc || is_method {
+        Request::grpc(absolute, authority)
+    } else {
+        Request::http("GET", absolute, authority)
     };
     if let Some(method) = &parts.method {
         request.method.clone_from(method);

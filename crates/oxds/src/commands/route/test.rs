@@ -95,9 +95,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     if !is_enough {
         output.line(&format!("coverage is below {}%", args.min_coverage))?;
     }
-    Ok(match failed == 0 && is_enough {
-        true => Exit::Success,
-        false => Exit::Negative,
+    Ok(if failed == 0 && is_enough {
+        Exit::Success
+    } else {
+        Exit::Negative
     })
 }
 
@@ -114,9 +115,10 @@ fn failures(case: &Case, answers: &[Answer]) -> Vec<String> {
         let taken: Vec<_> = taken
             .map(|route| format!("route {} ({})", route.index, route.condition))
             .collect();
-        let taken = match taken.is_empty() {
-            true => "no route".to_owned(),
-            false => taken.join(", "),
+        let taken = if taken.is_empty() {
+            "no route".to_owned()
+        } else {
+            taken.join(", ")
         };
         let rules = rules(&answer.rules);
         Some(one_line(&format!(

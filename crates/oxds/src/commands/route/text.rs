@@ -168,9 +168,10 @@ fn add_cluster(out: &mut String, cluster: &ClusterStep) {
     };
     line(out, "cluster", &head);
     for priority in &cluster.priorities {
-        let of = match priority.cluster == cluster.name {
-            true => String::new(),
-            false => format!(" of {}", priority.cluster),
+        let of = if priority.cluster == cluster.name {
+            String::new()
+        } else {
+            format!(" of {}", priority.cluster)
         };
         let text = format!("{}{of}: {}", priority.priority, percent(priority.share));
         line(out, "  priority", &text);

@@ -32,9 +32,10 @@ pub(crate) fn of_etcd(
     let read = writer::read(&mut session, &target.prefix);
     let lanes = runtime()?.block_on(read).map_err(Failure::negative)?;
     let old = state(&lanes, |_| true)?;
-    let mut new = match replacing.prune {
-        true => state(&lanes, |lane| lane != replacing.lane)?,
-        false => old.clone(),
+    let mut new = if replacing.prune {
+        state(&lanes, |lane| lane != replacing.lane)?
+    } else {
+        old.clone()
     };
     new.of_all_nodes.extend(folder.of_all_nodes.clone());
     for (name, of_folder) in &folder.groups {

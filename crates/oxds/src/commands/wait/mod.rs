@@ -143,9 +143,10 @@ async fn wait(args: &Args, folder: Option<Contents>) -> Result<Exit, Failure> {
         let timed_out = now >= end;
         let mut pending = unserved_files(page.as_ref(), name);
         pending.extend(not_served(folder.as_ref(), page.as_ref()));
-        let due = match pending.is_empty() {
-            true => timer.due(behind(page.as_ref())),
-            false => None,
+        let due = if pending.is_empty() {
+            timer.due(behind(page.as_ref()))
+        } else {
+            None
         };
         if timed_out || due.is_some_and(|due| due <= now) {
             timer.requested(now);
@@ -221,9 +222,10 @@ async fn changed(
     let Some(mut page) = page else {
         tokio::time::sleep(INTERVAL).await;
         // A control plane that responded without a page has none later either.
-        return match responded {
-            true => None,
-            false => control_plane.status_summary().await,
+        return if responded {
+            None
+        } else {
+            control_plane.status_summary().await
         };
     };
     tokio::time::sleep(SETTLE).await;

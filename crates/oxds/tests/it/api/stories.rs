@@ -453,9 +453,10 @@ fn v61_operator_upgrades_a_fleet_and_drops_the_old_major() {
         for (id, client) in clients.iter_mut().enumerate() {
             let resource = client.expect("changed", "a");
             assert_eq!(resource["connect_timeout"], format!("{seconds}s"));
-            let message = match id < upgraded {
-                true => "envoy.config.cluster.v3.Cluster",
-                false => "envoy.api.v2.Cluster",
+            let message = if id < upgraded {
+                "envoy.config.cluster.v3.Cluster"
+            } else {
+                "envoy.api.v2.Cluster"
             };
             assert_eq!(resource["@type"], format!("type.googleapis.com/{message}"));
         }

@@ -120,9 +120,10 @@ impl Store {
             let activity = self.etcd.activity().calls;
             let made = activity.iter().filter(|(method, _)| *method != "Status");
             let made = made.map(|(_, count)| count).sum::<usize>();
-            match made >= calls {
-                true => Ok(false),
-                false => Err(format!("{made} calls of {calls}")),
+            if made >= calls {
+                Ok(false)
+            } else {
+                Err(format!("{made} calls of {calls}"))
             }
         })
     }

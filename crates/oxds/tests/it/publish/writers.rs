@@ -56,9 +56,10 @@ fn g10_concurrent_writers_conflict_only_on_the_same_name() {
         slow_member.release();
         // Then it publishes on top, or fails.
         let ran = end(slow);
-        match is_published {
-            true => ran.expect(0, &["published 3"]),
-            false => ran.expect(1, &["Cluster/a", "in publish 2", "T", "--force"]),
+        if is_published {
+            ran.expect(0, &["published 3"])
+        } else {
+            ran.expect(1, &["Cluster/a", "in publish 2", "T", "--force"])
         };
         assert_eq!(store.seq(), if is_published { 3 } else { 2 });
         assert!(store.keys().names("main").contains(&key_of("a")));
