@@ -16,10 +16,9 @@ fuzz_target!(|texts: (&str, &str)| {
     assert!(breaking(&old, &old, &settings).is_empty());
     let findings = check(&old, &new, (None, None), &settings);
     let report = Report::new(findings, Some(&old), Some(&new), None);
-    let style = Style {
-        terminal: false,
-        snippets: true,
-    };
+    let mut style = Style::default();
+    style.terminal = false;
+    style.snippets = true;
     for format in [Format::Text, Format::Json, Format::Sarif, Format::Junit] {
         assert!(!report.render(format, style).is_empty());
     }

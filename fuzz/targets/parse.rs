@@ -6,12 +6,7 @@ use oxds_apicheck::model::Tree;
 use oxds_apicheck::parse::Text;
 
 fuzz_target!(|bytes: &[u8]| {
-    let text = Text {
-        path: "a.proto".into(),
-        display: "a.proto".into(),
-        target: true,
-        bytes: bytes.to_vec().into(),
-    };
+    let text = Text::new("a.proto", bytes.to_vec());
     if let Err(mistakes) = Tree::read(&[text]) {
         assert!(!mistakes.is_empty());
         for mistake in mistakes {

@@ -16,6 +16,7 @@ use crate::rules;
 
 /// Result of an audit.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Audit {
     /// Unstable elements, with their age.
     pub experimental: Vec<Experiment>,

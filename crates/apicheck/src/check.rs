@@ -18,6 +18,7 @@ use crate::rules::{self, Policy};
 
 /// Options of a check.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Settings {
     /// Set of rules that applies.
     pub profile: Profile,
@@ -46,16 +47,8 @@ pub fn check(
     );
     let old_versions = Versions::of(old, VERSION_OPTION, old_lock);
     let new_versions = Versions::of(new, VERSION_OPTION, new_lock);
-    let old = VersionedTree {
-        tree: old,
-        hashes: &old_hashes,
-        versions: &old_versions,
-    };
-    let new = VersionedTree {
-        tree: new,
-        hashes: &new_hashes,
-        versions: &new_versions,
-    };
+    let old = VersionedTree::new(old, &old_hashes, &old_versions);
+    let new = VersionedTree::new(new, &new_hashes, &new_versions);
     findings.extend(rules::versions::find(old, new, new_lock, &findings));
     findings.extend(rules::versions::frozen(old, new, new_lock));
     findings

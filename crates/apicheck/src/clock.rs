@@ -16,6 +16,7 @@ use crate::package::PackageName;
 
 /// Events that advance the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Schedule {
     /// Use fails by default from the second release on. Removal is allowed when the major that
     /// deprecated the element is no longer supported: at the second new major of its package.
@@ -57,6 +58,7 @@ impl fmt::Display for Phase {
 
 /// Dates of a deprecated element. A date is `None` if no release or event is planned for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Dates {
     /// Date of the first release with the deprecation.
     pub since: Option<Date>,
@@ -68,6 +70,7 @@ pub struct Dates {
 
 /// A deprecated element and its phase.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Deprecation {
     /// Full name; an enum value is written `shop.v1.Color.RED`.
     pub element: String,

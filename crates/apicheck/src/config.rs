@@ -42,6 +42,7 @@ pub const CONFIG_FILE: &str = "oxds-api.yaml";
 
 /// Contents of the file `oxds-api.yaml`.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Config {
     /// Profile, if the file sets one.
     pub profile: Option<Profile>,
@@ -54,6 +55,7 @@ pub struct Config {
 
 /// Earlier states of a configuration. They show how long an exception has been merged.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Earlier<'a> {
     /// Configuration of the base of the comparison; `None` if it is unknown.
     pub base: Option<&'a Config>,

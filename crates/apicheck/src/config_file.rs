@@ -8,6 +8,7 @@ use oxds_settings::{Position, SettingsError};
 /// Error in a configuration file, a ledger or a baseline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {why}")]
+#[non_exhaustive]
 pub struct ConfigError {
     /// File, with line and column if known.
     pub place: String,

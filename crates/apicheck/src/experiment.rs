@@ -11,6 +11,7 @@ use crate::model::{File, FileId, FileSpan, Message, MessageId, Source, Tree};
 
 /// Unstable element inside a stable one, or inside one of another maturity.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Experiment {
     /// Package, path of a file, or full name of an element.
     pub element: String,

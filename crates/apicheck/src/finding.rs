@@ -17,6 +17,7 @@ pub use crate::rule::Severity;
 /// Language whose generated code a change breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "the variants are the names of the languages")]
+#[non_exhaustive]
 pub enum Language {
     Cpp,
     Go,
@@ -70,6 +71,7 @@ impl FromStr for Language {
 
 /// File and position of an element, as text for people.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Location {
     /// Display path of the file.
     pub path: String,

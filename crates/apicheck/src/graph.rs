@@ -8,6 +8,7 @@ use crate::package::PackageName;
 
 /// Use of a type that another file declares.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Use<'t> {
     /// File with the use.
     pub from: FileId,
@@ -98,6 +99,7 @@ pub struct Graph<'t> {
 
 /// Package and the packages that it uses.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PackageNode<'t> {
     /// Name of the package.
     pub name: PackageName<'t>,

@@ -36,6 +36,7 @@ const EXPERIMENTAL_RELEASES: u32 = 4;
 
 /// Contents of the ledger.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ledger {
     /// Releases of the software that uses the API, by date.
     pub releases: Vec<Release>,
@@ -56,6 +57,7 @@ pub struct Ledger {
 
 /// Release of the software that uses the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Release {
     /// Version of the release: `1.20.0`.
     pub version: String,
@@ -65,6 +67,7 @@ pub struct Release {
 
 /// Release of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// Name of the event, usually its year.
     pub name: String,
@@ -77,6 +80,7 @@ pub struct Event {
 /// Entry for an experimental element.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Experimental {
     /// Full name, path of a file, or package.
     pub element: String,
@@ -86,6 +90,7 @@ pub struct Experimental {
 
 /// Entry for a deprecated element.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Deprecated {
     /// Full name; an enum value is written `shop.v1.Color.RED`.
     pub element: String,
@@ -100,6 +105,7 @@ pub struct Deprecated {
 /// Team that reviews changes below a path.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Owner {
     /// Path prefix, matched against import paths.
     pub path: String,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Parts of a package name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct PackageName<'n> {
     /// Whole name of the package.
     pub full: &'n str,
@@ -17,6 +18,7 @@ pub struct PackageName<'n> {
 
 /// Version component of a package name: `v3`, `v4alpha`, `v1beta2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub struct Version {
     /// Number of the major.
     pub major: u32,
@@ -26,6 +28,7 @@ pub struct Version {
 
 /// Stability stage of a version. Later variants are more stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Stage {
     /// `v3test…`: for tests only.
     Test,

@@ -8,6 +8,7 @@ use crate::model::{File, Name, Tree};
 
 /// Teams that review a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Review {
     /// Changed files by owning team.
     pub teams: BTreeMap<String, Vec<String>>,

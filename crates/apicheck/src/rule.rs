@@ -28,6 +28,7 @@ pub struct Rule {
 
 /// Part of the API that a rule protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Category {
     /// Bytes on the wire.
     Wire,
@@ -43,6 +44,7 @@ pub enum Category {
 
 /// Input of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Compares {
     /// One tree on its own.
     Tree,
@@ -88,6 +90,7 @@ impl Profiles {
 
 /// Set of rules that applies to a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Profile {
     /// The policy as written: deprecation clock, removals, new majors.
     #[default]
@@ -129,6 +132,7 @@ impl Rule {
 
 /// One file of a test case of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CaseFile {
     /// Path below the folder of the rule: `ok.old.proto`, `bad_way/new/shop/v1/shop.proto`.
     pub path: &'static str,

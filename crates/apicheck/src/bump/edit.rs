@@ -10,6 +10,7 @@ use crate::model::{File, Span, Tree};
 
 /// Replacement of a stretch of a file's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Edit {
     /// Import path of the file.
     pub path: String,
@@ -22,6 +23,7 @@ pub struct Edit {
 /// Error: a version cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: unknown source position of option `{option}`: edit the file by hand")]
+#[non_exhaustive]
 pub struct EditError {
     /// Import path of the file.
     pub path: String,

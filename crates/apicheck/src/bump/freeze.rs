@@ -9,6 +9,7 @@ use crate::model::Tree;
 
 /// Frozen package with a changed hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FrozenChange {
     /// Name of the package.
     pub package: String,

@@ -21,6 +21,7 @@ const FORM: u32 = 1;
 /// Contents of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Lock {
     form: u32,
     /// Version and hash of each file, by import path.
@@ -34,6 +35,7 @@ pub struct Lock {
 /// Version of a file, and its hash at that version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct LockedFile {
     /// Version of the file.
     #[serde(with = "as_text")]
@@ -42,8 +44,17 @@ pub struct LockedFile {
     pub hash: Digest,
 }
 
+impl LockedFile {
+    /// Returns the entry of a file with this version and hash.
+    #[must_use]
+    pub fn new(version: Version, hash: Digest) -> Self {
+        Self { version, hash }
+    }
+}
+
 /// Error of a lock file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LockError {
     /// The file cannot be read or written.
     #[error("{path}: {reason}")]

@@ -11,6 +11,7 @@ use crate::model::{FileId, Message, Symbol, Tree};
 /// Versions of the files behind a root resource. A client that knows all of them up to `latest`
 /// knows every field; a client below `oldest` knows none of the versions (V-49).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VersionRange {
     /// Full name of the message.
     pub root: String,

@@ -14,6 +14,7 @@ use crate::rule::Category;
 
 /// A tree with its hashes and versions.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct VersionedTree<'a> {
     /// Tree of the packages.
     pub tree: &'a Tree,
@@ -23,8 +24,21 @@ pub struct VersionedTree<'a> {
     pub versions: &'a Versions,
 }
 
+impl<'a> VersionedTree<'a> {
+    /// Returns a tree with its hashes and versions.
+    #[must_use]
+    pub fn new(tree: &'a Tree, hashes: &'a Hashes, versions: &'a Versions) -> Self {
+        Self {
+            tree,
+            hashes,
+            versions,
+        }
+    }
+}
+
 /// File whose version does not match its change.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Bump {
     /// Import path of the file.
     pub path: String,
@@ -36,6 +50,7 @@ pub struct Bump {
 
 /// Mismatch between the version and the change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Problem {
     /// The file changed, but its version did not grow, or not enough.
     Missing {

@@ -10,6 +10,7 @@ use crate::model::Tree;
 
 /// Next version of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Suggestion {
     /// Size of the change; `None` without a change.
     pub class: Option<Class>,

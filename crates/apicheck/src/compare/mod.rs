@@ -36,6 +36,7 @@ use crate::model::{
 ///
 /// [`Comparison::of`] is the only constructor, so the pairs always belong to the trees.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Comparison<'a> {
     /// Tree before the change.
     pub old: &'a Tree,

@@ -17,6 +17,7 @@ const MIN_CHARACTERISTICS: usize = 5;
 
 /// Package of a compared tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ComparedPackage<'a> {
     /// Name of the package; empty for files without one.
     pub name: &'a Name,

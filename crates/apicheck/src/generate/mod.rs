@@ -32,6 +32,7 @@ use select::next_version;
 
 /// Next major of a tree.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct NextMajor {
     /// Packages with a next major, and their new names.
     pub packages: BTreeMap<Name, String>,

@@ -4,11 +4,23 @@ use crate::model::File;
 
 /// File to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Generated {
     /// Path from the top of the tree, as returned by [`File::place`].
     pub path: String,
     /// Text of the file.
     pub text: String,
+}
+
+impl Generated {
+    /// Returns a file with this text.
+    #[must_use]
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            text: text.into(),
+        }
+    }
 }
 
 /// Returns the path of a file for a new version of its package: the folder ends with the version,

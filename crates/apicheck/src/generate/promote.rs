@@ -10,6 +10,7 @@ use crate::print::Printer;
 
 /// Changes of a tree by the promotion of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Promotion {
     /// Promoted packages with their stable names.
     pub packages: BTreeMap<String, String>,
@@ -26,6 +27,7 @@ pub struct Promotion {
 
 /// Error: packages cannot be promoted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PromoteError {
     /// The tree does not contain the package.
     #[error("unknown package `{0}`: expected an alpha package of the tree")]

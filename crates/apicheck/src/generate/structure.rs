@@ -10,6 +10,7 @@ use crate::print::Printer;
 
 /// Element that differs between two trees, or that only one of them contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StructuralDifference {
     /// Full name of the element.
     pub element: String,

@@ -7,6 +7,7 @@ use crate::plan::text_of;
 
 /// A type, and its name one major before.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct TypePair {
     /// Full name one major before.
     pub old: String,

@@ -18,6 +18,7 @@ pub enum Difference {
 /// Error: nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}; nothing was written")]
+#[non_exhaustive]
 pub struct WriteError {
     /// Path of the file or folder.
     pub path: PathBuf,

@@ -40,6 +40,7 @@ const WHOLE_PACKAGE: &str = "ooxds api-package/1\0";
 
 /// Hashes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileHash {
     /// Import path of the file.
     pub path: Name,

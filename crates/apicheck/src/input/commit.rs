@@ -187,6 +187,7 @@ fn shallow_hint(folder: &Path) -> &'static str {
 
 /// Default base of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Base {
     /// Merge base of HEAD and the default branch.
     pub input: Input,

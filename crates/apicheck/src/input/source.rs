@@ -16,6 +16,7 @@ use crate::paths::clean;
 /// | `set.binpb`, `set.pb`, `set.json` | a `google.protobuf.FileDescriptorSet` |
 /// | `crate:envoy-types@0.7.7`, `crate:data-plane-api@0.1.1#subdir=data-plane-api` | a crate that cargo has fetched |
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Input {
     /// Folder of the file system.
     Folder(PathBuf),
@@ -43,6 +44,7 @@ pub enum Input {
 
 /// Name of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Revision {
     /// Branch of the repository or of `origin`.
     Branch(String),
@@ -54,6 +56,7 @@ pub enum Revision {
 
 /// Options for reading a tree.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct LoadOptions {
     /// Folders that are searched for imports, each as a root. Their files are not targets.
     pub includes: Vec<PathBuf>,

@@ -7,6 +7,7 @@ use super::source::{Docs, Source};
 
 /// Message with its fields and nested declarations.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Message {
     /// Index of this message in [`Tree::messages`](super::Tree::messages).
     pub id: MessageId,
@@ -71,6 +72,7 @@ impl Message {
 
 /// The `reserved` statements of a message or an enum.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Reserved {
     /// Reserved numbers.
     pub numbers: Vec<NumberRange>,
@@ -99,6 +101,7 @@ impl NumberRange {
 
 /// Field of a message.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Field {
     /// Name without that of its message.
     pub name: Name,
@@ -221,6 +224,7 @@ impl Scalar {
 
 /// Oneof of a message.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Oneof {
     /// Name without that of its message.
     pub name: Name,
@@ -232,6 +236,7 @@ pub struct Oneof {
 
 /// Enum with its values.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Enum {
     /// Index of this enum in [`Tree::enums`](super::Tree::enums).
     pub id: EnumId,
@@ -263,6 +268,7 @@ impl Enum {
 
 /// Value of an enum.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct EnumValue {
     /// Name without the package.
     pub name: Name,
@@ -276,6 +282,7 @@ pub struct EnumValue {
 
 /// Service with its methods.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Service {
     /// Index of this service in [`Tree::services`](super::Tree::services).
     pub id: ServiceId,
@@ -293,6 +300,7 @@ pub struct Service {
 
 /// Method of a service.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Method {
     /// Name without that of its service.
     pub name: Name,
@@ -312,6 +320,7 @@ pub struct Method {
 
 /// Extension: a field that one file adds to a message of another.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Extension {
     /// File with the declaration.
     pub file: FileId,

@@ -27,6 +27,7 @@ pub struct FileSpan {
 
 /// Source position of an element, and its comments.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Source {
     /// Span of the whole declaration.
     pub span: Option<Span>,
@@ -50,6 +51,7 @@ impl Source {
 
 /// Comments of an element, without comment markers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Docs {
     /// Paragraphs before it, each separated by an empty line.
     pub detached: Vec<Box<str>>,

@@ -11,6 +11,7 @@ use super::source::Source;
 
 /// Set of files that compile together.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Tree {
     /// All files, imports before their importers.
     pub files: Vec<File>,
@@ -127,6 +128,7 @@ pub enum Syntax {
 
 /// Proto file of a tree.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct File {
     /// Index of this file in [`Tree::files`].
     pub id: FileId,
@@ -161,6 +163,7 @@ pub struct File {
 
 /// Positions of the statements about a whole file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FileSources {
     /// The `package` statement, with the comments before it.
     pub package: Source,
@@ -183,6 +186,7 @@ impl File {
 
 /// Import of a file.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Import {
     /// File that is imported.
     pub file: FileId,

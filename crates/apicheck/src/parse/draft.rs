@@ -50,6 +50,7 @@ impl Draft {
 
 /// Text of a proto file, and its paths.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Text {
     /// Path by which others import the file.
     pub path: Name,
@@ -59,4 +60,17 @@ pub struct Text {
     pub target: bool,
     /// Contents of the file, which may not be UTF-8.
     pub bytes: Bytes,
+}
+
+impl Text {
+    /// Returns the text of a target file that people know by its import path.
+    #[must_use]
+    pub fn new(path: &str, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            path: path.into(),
+            display: path.into(),
+            target: true,
+            bytes: bytes.into(),
+        }
+    }
 }

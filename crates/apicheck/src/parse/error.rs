@@ -9,6 +9,7 @@ use crate::model::{Name, Span};
 /// Error in a file, which a compiler would also report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: error: {reason}")]
+#[non_exhaustive]
 pub struct Error {
     /// Location of the error.
     pub at: Location,
@@ -71,6 +72,7 @@ pub enum Reason {
 
 /// Name that cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Undefined {
     /// Name as written in the file.
     pub name: String,

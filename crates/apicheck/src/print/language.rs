@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn e5_version_is_replaced_in_the_spelling_of_each_language() {
+    fn version_is_replaced_in_the_spelling_of_each_language() {
         for (option, value, expected) in [
             (
                 "java_package",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn e5_promotion_drops_the_suffix_in_each_spelling() {
+    fn promotion_drops_the_suffix_in_each_spelling() {
         let stable = |option: &str, value: &str| moved(option, value, NEXT.1, "acme.shop.cart.v2");
         for (option, value, expected) in [
             ("csharp_namespace", "Acme.Cart.V2Alpha", "Acme.Cart.V2"),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn e5_moved_package_replaces_the_part_that_names_it() {
+    fn moved_package_replaces_the_part_that_names_it() {
         let (old, new) = (
             "envoy.config.trace.v3",
             "envoy.extensions.tracers.zip_kin.v4alpha",

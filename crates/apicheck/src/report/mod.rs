@@ -28,6 +28,7 @@ pub use text::Style;
 /// Format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the variants are the names of the formats")]
+#[non_exhaustive]
 pub enum Format {
     #[default]
     Text,

@@ -12,6 +12,7 @@ use crate::model::Span;
 
 /// Style of text output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Style {
     /// Whether to use colours and Unicode line drawing.
     pub terminal: bool,

@@ -28,6 +28,7 @@ const fn policy(
 
 /// Naming rules that the owners of a tree configure.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// Allowed first components of packages: `envoy`, `udpa`. Any component if empty.
     pub roots: Vec<String>,

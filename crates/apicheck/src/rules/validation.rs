@@ -137,6 +137,7 @@ pub const LOOSENED: Rule = Rule {
 
 /// Handling of looser validation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Mode {
     /// Tighter validation is an error, looser validation is a note (V-32).
     #[default]

@@ -35,6 +35,7 @@ impl Direction {
 
 /// One change of the validation of an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Change {
     /// Aspect that changed.
     pub aspect: Aspect,

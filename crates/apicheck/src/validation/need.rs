@@ -57,6 +57,7 @@ pub(super) enum Header {
 
 /// Part of validation that a change is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Aspect {
     /// Whether the value must be set.
     Presence,

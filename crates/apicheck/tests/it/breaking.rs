@@ -323,7 +323,7 @@ fn v15_removed_package_is_an_error_despite_a_later_major() {
 }
 
 #[test]
-fn e6_changed_binding_names_the_old_and_the_new_one() {
+fn changed_binding_names_the_old_and_the_new_one() {
     let side = |binding: &str| {
         let text = format!(
             "syntax = \"proto3\";\npackage shop.v1;\nimport \"google/api/annotations.proto\";\n\

@@ -74,10 +74,10 @@ fn v22_lock_holds_versions_of_unedited_trees() {
     let mut lock = Lock::default();
     lock.files.insert(
         PATH.to_owned(),
-        oxds_apicheck::bump::LockedFile {
-            version: Version::new(1, 0, 0),
-            hash: Hashes::of(&old, VERSION_OPTION).file(PATH).unwrap().local,
-        },
+        oxds_apicheck::bump::LockedFile::new(
+            Version::new(1, 0, 0),
+            Hashes::of(&old, VERSION_OPTION).file(PATH).unwrap().local,
+        ),
     );
     let before = Versioned::with(&old, Some(&lock));
     // when a field is added, the lock still has the old version

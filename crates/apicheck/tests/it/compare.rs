@@ -143,7 +143,7 @@ const METADATA: &str = "message Metadata { string target = 1; string verb = 2; s
     bool cancelled = 4; string api_version = 5; }";
 
 #[test]
-fn e1_dropped_major_beside_a_new_one_is_a_removal() {
+fn dropped_major_beside_a_new_one_is_a_removal() {
     // given an API whose packages have their version in the middle, as google.ads has
     let parts = ["common", "enums", "errors", "resources", "services"];
     let major = |version: &str, more: &str| -> Vec<(String, String)> {
@@ -167,7 +167,7 @@ fn e1_dropped_major_beside_a_new_one_is_a_removal() {
 }
 
 #[test]
-fn e1_unrelated_packages_with_similar_messages_are_removed() {
+fn unrelated_packages_with_similar_messages_are_removed() {
     let old = trees(&[(
         "shop.speech.v1",
         &format!("{ORDER}\n{METADATA}\nmessage Speech {{ string a = 1; }}"),
@@ -186,7 +186,7 @@ fn e1_unrelated_packages_with_similar_messages_are_removed() {
 }
 
 #[test]
-fn e1_package_that_keeps_its_last_part_is_renamed_despite_edits() {
+fn package_that_keeps_its_last_part_is_renamed_despite_edits() {
     let body =
         |more: &str| format!("{ORDER}\n{METADATA}\nmessage Item {{ string id = 1; {more} }}");
     let old = trees(&[("shop.cart.v1", &body(""))]);
@@ -195,7 +195,7 @@ fn e1_package_that_keeps_its_last_part_is_renamed_despite_edits() {
 }
 
 #[test]
-fn e1_message_of_another_major_is_no_successor() {
+fn message_of_another_major_is_no_successor() {
     let both = format!("{ORDER}\n{METADATA}");
     let old = trees(&[("shop.v1", &both)]);
     let new = trees(&[("shop.v1", ORDER), ("shop.v2", &both)]);

@@ -22,7 +22,7 @@ fn rules_page_matches_the_code() {
 }
 
 #[test]
-fn e8_help_address_of_every_rule_is_a_heading() {
+fn help_address_of_every_rule_is_a_heading() {
     let text = include_str!("../../../../docs/api-rules.md");
     // GitHub makes the anchor of a heading from its lower-case text.
     let anchors: HashSet<String> = text

@@ -114,7 +114,7 @@ fn source_positions_refer_to_the_original_file() {
 }
 
 #[test]
-fn e4_edition_2024_is_refused_with_one_line() {
+fn edition_2024_is_refused_with_one_line() {
     let next = "edition = \"2024\";\nexport message A {}\nlocal enum E { Z = 0; }";
     let user = "syntax = \"proto3\"; import \"next.proto\"; message M { A a = 1; }";
     let found = Tree::parse([("next.proto", next), ("user.proto", user)]).unwrap_err();

@@ -105,7 +105,7 @@ fn packages(packages: &[(&str, String)]) -> Tree {
 }
 
 #[test]
-fn e2_element_moved_from_an_unstable_package_is_exempt() {
+fn element_moved_from_an_unstable_package_is_exempt() {
     let wip = "import \"udpa/annotations/status.proto\";\n\
         option (udpa.annotations.file_status).work_in_progress = true;\n";
     let changed = ITEM.replace("string note = 2", "string note = 5");
@@ -132,7 +132,7 @@ fn e2_element_moved_from_an_unstable_package_is_exempt() {
 }
 
 #[test]
-fn e2_changes_of_unstable_extensions_are_exempt() {
+fn changes_of_unstable_extensions_are_exempt() {
     let text = |number: u32| {
         let body = format!(
             "import \"google/protobuf/descriptor.proto\";\n\
@@ -145,7 +145,7 @@ fn e2_changes_of_unstable_extensions_are_exempt() {
 }
 
 #[test]
-fn e2_renamed_element_is_as_old_as_its_old_name() {
+fn renamed_element_is_as_old_as_its_old_name() {
     let (old, new) = (
         shop("message Order { string id = 1; }"),
         shop("message Order { string key = 1; }"),

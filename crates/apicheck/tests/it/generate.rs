@@ -42,11 +42,10 @@ pub(crate) fn golden() -> Vec<(String, String, bool)> {
 pub(crate) fn read<'a>(files: impl IntoIterator<Item = &'a (String, String, bool)>) -> Tree {
     let texts: Vec<Text> = files
         .into_iter()
-        .map(|(path, text, target)| Text {
-            path: path.as_str().into(),
-            display: path.as_str().into(),
-            target: *target,
-            bytes: text.clone().into(),
+        .map(|(path, text, target)| {
+            let mut text = Text::new(path, text.clone());
+            text.target = *target;
+            text
         })
         .collect();
     match Tree::read(&texts) {
@@ -244,10 +243,7 @@ fn enum_is_paired_without_its_old_tree() {
 #[test]
 fn v39_files_are_written_atomically() {
     let folder = tempfile::tempdir().unwrap();
-    let file = |path: &str, text: &str| Generated {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    };
+    let file = |path: &str, text: &str| Generated::new(path, text);
     let files = [
         file("a/v2alpha/a.proto", "a"),
         file("a/v2alpha/b.proto", "b"),
@@ -306,7 +302,7 @@ fn printed_golden_tree_reads_back_equal() {
 }
 
 #[test]
-fn e5_java_packages_of_the_golden_tree_are_equal() {
+fn java_packages_of_the_golden_tree_are_equal() {
     // Envoy's tool derives the Java package from the new package; four files moved to another one.
     let golden = golden();
     let theirs = read(&golden);
@@ -333,7 +329,7 @@ fn e5_java_packages_of_the_golden_tree_are_equal() {
 }
 
 #[test]
-fn e5_language_packages_follow_a_move_and_its_promotion() {
+fn language_packages_follow_a_move_and_its_promotion() {
     // given a file that moves to another package in the next major
     let file = |path: &str, text: &str, target| (path.to_owned(), text.to_owned(), target);
     let migrate = file(
@@ -394,7 +390,7 @@ fn e5_language_packages_follow_a_move_and_its_promotion() {
 }
 
 #[test]
-fn e5_old_references_in_comments_follow_moved_elements() {
+fn old_references_in_comments_follow_moved_elements() {
     let file = |path: &str, text: &str| (path.to_owned(), text.to_owned(), true);
     let files = [
         file(

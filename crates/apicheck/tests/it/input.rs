@@ -102,10 +102,8 @@ fn includes_are_read_on_demand_and_are_not_targets() {
         ],
     );
     let input = Input::Folder(folder.path().join("api"));
-    let options = LoadOptions {
-        includes: vec![folder.path().join("inc")],
-        ..LoadOptions::default()
-    };
+    let mut options = LoadOptions::default();
+    options.includes = vec![folder.path().join("inc")];
     let tree = load(&input, &options).unwrap();
     assert_eq!(targets(&tree), ["a.proto"]);
     assert!(tree.message("dep.v1.Dep").is_some());
@@ -302,16 +300,14 @@ fn empty_or_missing_input_is_an_error() {
         matches!(wrong, Failure::Unusable(Unusable::Unreadable { .. })),
         "{wrong}"
     );
-    let only = LoadOptions {
-        paths: vec!["b".to_owned()],
-        ..LoadOptions::default()
-    };
+    let mut only = LoadOptions::default();
+    only.paths = vec!["b".to_owned()];
     write(folder.path(), &[("a/a.proto", DEP)]);
     assert!(load(&Input::Folder(folder.path().to_owned()), &only).is_err());
 }
 
 #[test]
-fn e10_branch_names_and_urls_are_explained() {
+fn branch_names_and_urls_are_explained() {
     for remote in [
         "https://example.com/api.git#branch=main",
         "git@example.com:api.git",
@@ -328,7 +324,7 @@ fn e10_branch_names_and_urls_are_explained() {
 }
 
 #[test]
-fn e10_shallow_checkout_without_default_branch_is_explained() {
+fn shallow_checkout_without_default_branch_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     let origin = folder.path().join("origin");
     std::fs::create_dir(&origin).unwrap();
@@ -355,7 +351,7 @@ fn e10_shallow_checkout_without_default_branch_is_explained() {
 
 #[cfg(unix)]
 #[test]
-fn e10_links_to_folders_outside_are_followed_everywhere() {
+fn links_to_folders_outside_are_followed_everywhere() {
     use std::os::unix::fs::symlink;
 
     let folder = tempfile::tempdir().unwrap();
@@ -385,7 +381,7 @@ fn e10_links_to_folders_outside_are_followed_everywhere() {
 }
 
 #[test]
-fn e10_files_ignored_by_git_are_imports_only() {
+fn files_ignored_by_git_are_imports_only() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     git(path, &["init", "-q"]);
@@ -402,10 +398,8 @@ fn e10_files_ignored_by_git_are_imports_only() {
     let tree = read(path.to_str().unwrap()).unwrap();
     assert_eq!(targets(&tree), ["a.proto"]);
     assert!(tree.message("dep.v1.Dep").is_some());
-    let named = LoadOptions {
-        paths: vec!["scratch.proto".to_owned()],
-        ..LoadOptions::default()
-    };
+    let mut named = LoadOptions::default();
+    named.paths = vec!["scratch.proto".to_owned()];
     let named = load(&Input::Folder(path.to_owned()), &named);
     assert!(matches!(named, Err(Failure::Compile(_))), "{named:?}");
     std::fs::remove_file(path.join("a.proto")).unwrap();
@@ -418,7 +412,7 @@ fn e10_files_ignored_by_git_are_imports_only() {
 
 #[cfg(unix)]
 #[test]
-fn e10_pipe_in_the_tree_is_an_error() {
+fn pipe_in_the_tree_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("a.proto", DEP)]);
     let pipe = folder.path().join("pipe.proto");

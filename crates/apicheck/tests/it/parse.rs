@@ -338,12 +338,8 @@ fn errors_caused_by_a_broken_import_are_not_reported() {
 
 #[test]
 fn file_that_is_not_utf8_is_an_error() {
-    let text = oxds_apicheck::parse::Text {
-        path: "a.proto".into(),
-        display: "a.proto".into(),
-        target: true,
-        bytes: b"syntax = \"proto3\";\n// \xff".to_vec().into(),
-    };
+    let text =
+        oxds_apicheck::parse::Text::new("a.proto", b"syntax = \"proto3\";\n// \xff".to_vec());
     let errors = Tree::read(&[text]).unwrap_err();
     assert_eq!(errors[0].reason, Reason::NotUtf8);
     assert_eq!(errors[0].to_string(), "a.proto:2:4: error: not UTF-8");
@@ -368,7 +364,7 @@ fn comments_and_source_positions_are_kept() {
 }
 
 #[test]
-fn e4_extension_range_of_one_number_takes_options() {
+fn extension_range_of_one_number_takes_options() {
     let text = "syntax = \"proto2\";\npackage a;\nmessage M {\n  \
                 extensions 100 [verification = UNVERIFIED];\n  \
                 extensions 200 to 299, 300 [verification = UNVERIFIED];\n  \
@@ -389,7 +385,7 @@ fn e4_extension_range_of_one_number_takes_options() {
 }
 
 #[test]
-fn e4_reserved_names_may_be_no_identifiers() {
+fn reserved_names_may_be_no_identifiers() {
     let text = "syntax = \"proto3\";\npackage a;\nmessage M {\n  \
                 reserved \"a-b\", \"c\", '2' \"d\";\n  message In { reserved \"x y\"; }\n  string z = 1;\n}\n\
                 enum E { reserved \"e f\"; ZERO = 0; }\n";
@@ -411,7 +407,7 @@ fn e4_reserved_names_may_be_no_identifiers() {
 }
 
 #[test]
-fn e4_list_of_messages_needs_no_colon() {
+fn list_of_messages_needs_no_colon() {
     let options = r#"syntax = "proto2"; package o; import "google/protobuf/descriptor.proto";
         message R { repeated R rs = 1; optional int32 i = 2; repeated int32 is = 3; }
         extend google.protobuf.MessageOptions { optional R r = 50000; }"#;
@@ -438,7 +434,7 @@ fn e4_list_of_messages_needs_no_colon() {
 }
 
 #[test]
-fn e4_byte_order_mark_is_skipped() {
+fn byte_order_mark_is_skipped() {
     let text = "\u{feff}syntax = \"proto3\"; message M { Gone a = 1; }";
     assert_eq!(
         errors(&[("a.proto", text)]),
@@ -457,7 +453,7 @@ fn e4_byte_order_mark_is_skipped() {
 }
 
 #[test]
-fn e4_own_descriptor_proto_defines_the_options() {
+fn own_descriptor_proto_defines_the_options() {
     // A newer descriptor.proto than the built-in one, with an option that the latter lacks.
     let descriptor = r#"syntax = "proto2"; package google.protobuf;
         message FileOptions { extensions 1000 to max; }
@@ -498,7 +494,7 @@ fn e4_own_descriptor_proto_defines_the_options() {
 }
 
 #[test]
-fn e10_import_path_errors_name_the_path() {
+fn import_path_errors_name_the_path() {
     let found = |import: &str| {
         let text = format!("syntax = \"proto3\";\nimport \"{import}\";\n");
         errors(&[("a.proto", text.as_str())])

@@ -319,7 +319,7 @@ message Old {
 }
 
 #[test]
-fn e4_options_of_extension_ranges_are_printed() {
+fn options_of_extension_ranges_are_printed() {
     let text = "syntax = \"proto2\";\npackage a.v1;\nmessage M {\n  // Ranges.\n  \
                 extensions 100 [verification = UNVERIFIED];\n  extensions 1 to 9, 300;\n  \
                 extensions 200 to 299 [declaration = { number: 200, full_name: \".a.v1.x\", type: \"int32\" }];\n}\n\

@@ -224,10 +224,7 @@ fn v19_v39_generated_files_stay_in_their_module() {
 #[test]
 fn v19_failed_promotion_changes_no_file() {
     let folder = tempfile::tempdir().unwrap();
-    let file = |path: &str, text: &str| Generated {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    };
+    let file = |path: &str, text: &str| Generated::new(path, text);
     let before = [
         file("a/v2alpha/a.proto", "a"),
         file("a/v2alpha/b.proto", "b"),

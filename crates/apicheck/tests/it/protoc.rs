@@ -102,11 +102,10 @@ fn expected(text: &str) -> BTreeMap<String, Case> {
 /// Returns our errors as `line:column: message`; `accepted` if there are none.
 fn said(name: &str, text: &str, included: &[(String, String)]) -> Vec<String> {
     let path = format!("{name}.proto");
-    let file = |path: &str, text: &str, target| Text {
-        path: path.into(),
-        display: path.into(),
-        target,
-        bytes: text.as_bytes().to_vec().into(),
+    let file = |path: &str, text: &str, target| {
+        let mut text = Text::new(path, text.to_owned());
+        text.target = target;
+        text
     };
     let mut texts = vec![file(&path, text, true)];
     // As in a compiler, only imported files count.
@@ -131,7 +130,7 @@ fn line(error: &str) -> Option<u32> {
 }
 
 #[test]
-fn e9_invalid_files_are_refused_as_by_protoc() {
+fn invalid_files_are_refused_as_by_protoc() {
     let folder = testdata().join("protoc");
     let page = folder.join("expected.txt");
     let text = fs::read_to_string(&page).unwrap();

@@ -39,10 +39,9 @@ fn json(report: &Report, format: Format) -> Value {
 
 #[test]
 fn text_starts_with_a_grep_line_and_shows_both_sides() {
-    let style = Style {
-        terminal: false,
-        snippets: true,
-    };
+    let mut style = Style::default();
+    style.terminal = false;
+    style.snippets = true;
     let text = report(&retyped()).render(Format::Text, style);
     let mut lines = text.lines();
     let first = lines.next().unwrap();
@@ -203,10 +202,8 @@ fn findings_about_other_languages_are_dropped() {
     );
     let (old, new) = (tree(OLD), tree(&new));
     let count = |languages: &[Language]| {
-        let settings = Settings {
-            languages: BTreeSet::from_iter(languages.iter().copied()),
-            ..Settings::default()
-        };
+        let mut settings = Settings::default();
+        settings.languages = BTreeSet::from_iter(languages.iter().copied());
         breaking(&old, &new, &settings).len()
     };
     assert_eq!(
@@ -252,17 +249,16 @@ fn exception_exempts_one_finding_until_its_expiry() {
 }
 
 #[test]
-fn e10_merged_exception_lives_until_its_date_or_a_release() {
+fn merged_exception_lives_until_its_date_or_a_release() {
     let today = "2027-01-01".parse().unwrap();
     let config = |yaml: &str| Config::parse(Path::new("oxds-api.yaml"), yaml).unwrap();
     let dated = config(ALLOW);
     let undated = config(&ALLOW.replace("  expires: 2027-03-31\n", ""));
     let none = config("");
     let left = |config: &Config, base: &Config, release: Option<&Config>| {
-        let earlier = Earlier {
-            base: Some(base),
-            release: release.map(|then| ("1.2.0", then)),
-        };
+        let mut earlier = Earlier::default();
+        earlier.base = Some(base);
+        earlier.release = release.map(|then| ("1.2.0", then));
         // The change that it was written for is merged, so there is no finding.
         let left = config.left_over(&[], today, earlier);
         let line = |one: &Finding| (one.severity, one.rule.id, one.message.clone());
@@ -293,7 +289,7 @@ fn e10_merged_exception_lives_until_its_date_or_a_release() {
 }
 
 #[test]
-fn e10_removed_field_counts_as_breaking_in_the_summary() {
+fn removed_field_counts_as_breaking_in_the_summary() {
     let old = tree(OLD);
     let new = tree(&OLD.replace("int32 count = 2;", "reserved 2; reserved \"count\";"));
     let findings = breaking(&old, &new, &Settings::default());
@@ -302,7 +298,7 @@ fn e10_removed_field_counts_as_breaking_in_the_summary() {
 }
 
 #[test]
-fn e10_texts_of_sources_cannot_control_the_terminal() {
+fn texts_of_sources_cannot_control_the_terminal() {
     let old = OLD.replace("int32 count = 2;", "int32 count = 2; // \u{1b}[2J \u{202e}");
     let new = old.replace("int32 count", "string count");
     let (old, new) = (tree(&old), tree(&new));
@@ -312,10 +308,9 @@ fn e10_texts_of_sources_cannot_control_the_terminal() {
         .push_str("\u{1b}]0;title\u{7}\n::error::forged");
     let report = Report::new(findings, Some(&old), Some(&new), None);
     for terminal in [false, true] {
-        let style = Style {
-            terminal,
-            snippets: true,
-        };
+        let mut style = Style::default();
+        style.terminal = terminal;
+        style.snippets = true;
         let text = report.render(Format::Text, style);
         assert!(text.contains("string count"), "{text}");
         assert!(
@@ -386,7 +381,7 @@ fn configuration_errors_have_locations() {
 }
 
 #[test]
-fn e8_only_errors_are_failures_in_junit() {
+fn only_errors_are_failures_in_junit() {
     let mut findings = Vec::new();
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
         let mut finding = report(&retyped()).findings()[0].clone();
@@ -417,19 +412,16 @@ fn displayed(prefix: &str, files: &[(&str, &str)]) -> Tree {
         .map(|(path, body)| {
             let package = path.rsplit_once('/').unwrap().0.replace('/', ".");
             let text = format!("syntax = \"proto3\";\npackage {package};\n{body}\n");
-            Text {
-                path: (*path).into(),
-                display: format!("{prefix}{path}").into(),
-                target: true,
-                bytes: text.into_bytes().into(),
-            }
+            let mut text = Text::new(path, text.into_bytes());
+            text.display = format!("{prefix}{path}").into();
+            text
         })
         .collect();
     Tree::read(&texts).unwrap()
 }
 
 #[test]
-fn e8_removed_elements_are_located_in_the_new_tree() {
+fn removed_elements_are_located_in_the_new_tree() {
     const REST: &str = "message Keep { string id = 1; }";
     let order = |field: &str, nested: &str| {
         format!("message Order {{\n{field}\nstring id = 1;\n{nested}\n}}")

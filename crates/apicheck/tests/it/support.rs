@@ -64,11 +64,10 @@ pub(crate) fn files_below(folder: &Path) -> Vec<(String, String)> {
 
 /// Builds the tree of these files, which may import files of `testdata/include`.
 pub(crate) fn tree<P: AsRef<str>, T: AsRef<str>>(files: &[(P, T)]) -> Tree {
-    let text = |path: &str, text: &str, target| Text {
-        path: path.into(),
-        display: path.into(),
-        target,
-        bytes: text.as_bytes().to_vec().into(),
+    let text = |path: &str, text: &str, target| {
+        let mut text = Text::new(path, text.to_owned());
+        text.target = target;
+        text
     };
     let included = files_below(&testdata().join("include"));
     let texts = files
@@ -137,11 +136,7 @@ impl<'a> Versioned<'a> {
     }
 
     pub(crate) fn side(&self) -> VersionedTree<'_> {
-        VersionedTree {
-            tree: self.tree,
-            hashes: &self.hashes,
-            versions: &self.versions,
-        }
+        VersionedTree::new(self.tree, &self.hashes, &self.versions)
     }
 }
 

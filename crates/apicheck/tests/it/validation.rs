@@ -459,7 +459,7 @@ fn v33_expressions_are_compared_as_text() {
 }
 
 #[test]
-fn e3_strict_mode_of_header_formats_is_compared() {
+fn strict_mode_of_header_formats_is_compared() {
     let string = |old: &str, new: &str| pgv("string", "string", old, new);
     let (name, value) = (
         "well_known_regex: HTTP_HEADER_NAME",
@@ -502,7 +502,7 @@ fn e3_strict_mode_of_header_formats_is_compared() {
 }
 
 #[test]
-fn e3_loose_header_name_of_protovalidate_is_not_empty() {
+fn loose_header_name_of_protovalidate_is_not_empty() {
     let loose = "string = {well_known_regex: HTTP_HEADER_NAME, strict: false}";
     let buf = loose.replace("HTTP_HEADER_NAME", "KNOWN_REGEX_HTTP_HEADER_NAME");
     let (pgv, buf) = (
@@ -514,7 +514,7 @@ fn e3_loose_header_name_of_protovalidate_is_not_empty() {
 }
 
 #[test]
-fn e3_required_member_of_a_oneof_demands_nothing() {
+fn required_member_of_a_oneof_demands_nothing() {
     let oneof = |rules: &str| format!("oneof to {{ Order it = 1 {rules}; string host = 2; }}");
     let with = |rules: &str| changes(&oneof(""), &oneof(rules));
     assert_eq!(with("[(validate.rules).message.required = true]"), NONE);
@@ -526,7 +526,7 @@ fn e3_required_member_of_a_oneof_demands_nothing() {
 }
 
 #[test]
-fn e3_list_of_all_enum_values_equals_defined_only() {
+fn list_of_all_enum_values_equals_defined_only() {
     let way = |old: &str, new: &str| pgv("Way", "enum", old, new);
     let only = "defined_only: true";
     assert_eq!(way("in: [0, 1]", only), NONE);
@@ -552,7 +552,7 @@ fn e3_list_of_all_enum_values_equals_defined_only() {
 }
 
 #[test]
-fn e3_added_enum_value_is_no_change_of_validation() {
+fn added_enum_value_is_no_change_of_validation() {
     let order = |rules: &str, more: &str| {
         one(&format!(
             "syntax = \"proto3\";\npackage shop.v1;\nimport \"validate/validate.proto\";\n\

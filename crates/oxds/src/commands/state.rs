@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a3_state_is_in_the_first_known_folder() {
+    fn state_is_in_the_first_known_folder() {
         let folder = |variables: &[(&str, &str)]| {
             default_folder(|name| {
                 let known = variables.iter().find(|(known, _)| *known == name);
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a3_servers_of_two_folders_have_two_files() {
+    fn servers_of_two_folders_have_two_files() {
         let file = |served: &str| file(Some(Path::new("/s")), Path::new(served), "rollbacks");
         assert_ne!(file("/one"), file("/two"));
         assert_eq!(file("/one"), file("/one/"));

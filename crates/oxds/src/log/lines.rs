@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn b10_full_queue_loses_lines_and_counts_them() {
+    fn full_queue_loses_lines_and_counts_them() {
         let ((permits, gate), (sender, received)) = (channel(), channel());
         let lines = Lines::start(Some(Gate(gate, sender)));
         let long = vec![b'x'; MAX_BYTES / 2];
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn b10_failed_writes_are_counted_as_lost() {
+    fn failed_writes_are_counted_as_lost() {
         let ((permits, gate), (sender, received)) = (channel(), channel());
         let lines = Lines::start(Some(Gate(gate, sender)));
         for permit in [false, false, true] {

@@ -26,7 +26,7 @@ fn nested_any(levels: usize) -> Vec<u8> {
 /// Given a file of 6,000 nested messages beside a valid one, then `validate` reports it, and `serve` serves the other: over
 /// gRPC and REST.
 #[test]
-fn b9_nested_messages_end_no_process() {
+fn nested_messages_end_no_process() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     std::fs::write(dir.path().join("deep.pb"), nested_any(6000)).expect("a file");
     let path = dir.path().as_os_str();

@@ -108,7 +108,7 @@ fn s73_invalid_file_is_not_live_until_fixed() {
 /// succeeds.
 #[cfg(target_os = "linux")]
 #[test]
-fn b8_file_that_is_being_written_is_not_live() {
+fn file_that_is_being_written_is_not_live() {
     use std::io::Write as _;
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let server = Serve::start(dir.path());
@@ -244,7 +244,7 @@ async fn reject_without_names(server: std::net::SocketAddr) {
 /// Given a client that rejects 40 clusters, or a removal, without a name, and accepts everything else. `wait --all` fails,
 /// and `status` does not print SYNCED, also after the client has accepted a later change.
 #[tokio::test(flavor = "multi_thread")]
-async fn a5_wait_fails_while_anything_is_not_accepted() {
+async fn wait_fails_while_anything_is_not_accepted() {
     let bad: Vec<String> = (0..40)
         .map(|number| cluster(&format!("bad-{number}")))
         .collect();

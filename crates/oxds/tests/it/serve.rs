@@ -164,7 +164,7 @@ fn serve(dir: &std::path::Path) -> Command {
 
 /// Given stderr on a full disk, then clients are served, lost lines are counted, and SIGTERM ends with 0.
 #[test]
-fn b10_full_stderr_does_not_end_service() {
+fn full_stderr_does_not_end_service() {
     let Ok(full) = fs::File::options().write(true).open("/dev/full") else {
         return;
     };
@@ -188,7 +188,7 @@ fn b10_full_stderr_does_not_end_service() {
 
 /// Given a reader of stderr that is gone, then clients are served, and SIGTERM ends with 0.
 #[test]
-fn b10_vanished_stderr_reader_does_not_end_service() {
+fn vanished_stderr_reader_does_not_end_service() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let mut server = Serve::of(&mut serve(dir.path()));
     server.close_stderr();
@@ -201,7 +201,7 @@ fn b10_vanished_stderr_reader_does_not_end_service() {
 
 /// Given a pipe as stderr without a reader, when more is logged than it takes, then clients are served, and SIGTERM ends with 0.
 #[test]
-fn b10_unread_stderr_does_not_stop_service() {
+fn unread_stderr_does_not_stop_service() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     // Findings of names that are long: 300 of them are more than a pipe holds.
     for i in 0..300 {
@@ -223,7 +223,7 @@ fn b10_unread_stderr_does_not_stop_service() {
 
 /// Given an edited, a new and a deleted cluster, then the log has one line for each change, with its name.
 #[test]
-fn b7_log_counts_an_edited_resource_once() {
+fn log_counts_an_edited_resource_once() {
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
     let server = Serve::start(dir.path());
     server.shows("/readyz", "200 OK");
@@ -245,7 +245,7 @@ fn b7_log_counts_an_edited_resource_once() {
 
 /// Given a file with twelve clusters, when eleven of them are removed, then it is a warning with the file.
 #[test]
-fn b8_removal_of_many_resources_is_a_warning() {
+fn removal_of_many_resources_is_a_warning() {
     let all: Vec<_> = (0..12).map(|i| cluster(&format!("c{i}"))).collect();
     let dir = folder(&[("all.yaml", &all.join("---\n"))]);
     let server = Serve::start(dir.path());
@@ -273,7 +273,7 @@ fn b8_removal_of_many_resources_is_a_warning() {
 /// Given a file name with a line break, a terminal escape and a command of GitHub's runner, and a field name with a bidirectional
 /// mark, then the log has one line without any of them.
 #[test]
-fn b13_log_has_no_forged_lines() {
+fn log_has_no_forged_lines() {
     let name = "x\n::error::forged\u{1b}[2J.yaml";
     let text = cluster("a") + "\"lb_\u{202e}\u{9b}p\": 1\n";
     for format in ["text", "json"] {
@@ -291,7 +291,7 @@ fn b13_log_has_no_forged_lines() {
 
 /// Given `--files` and a name that is too long for a file, then `status` shows the finding, and `validate --files` has it.
 #[test]
-fn b12_b15_errors_of_files_are_findings() {
+fn errors_of_files_are_findings() {
     let long = "x".repeat(230);
     let text = format!(
         "\"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\ncluster_name: {long}\n"
@@ -322,7 +322,7 @@ fn b12_b15_errors_of_files_are_findings() {
 
 /// Given `--strict` and a new dangling reference, then the last content stays served, and the error is shown.
 #[test]
-fn b2_strict_serve_refuses_a_dangling_reference() {
+fn strict_serve_refuses_a_dangling_reference() {
     let eds =
         "type: EDS\neds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n";
     let dir = folder(&[("a.yaml", &cluster("a"))]);

@@ -184,7 +184,7 @@ fn json_findings_have_line_and_column() {
 /// Given file and field names with line breaks, terminal escapes and bidirectional marks, then the output has none of them, as
 /// text and as JSON.
 #[test]
-fn b13_validate_escapes_names_from_files() {
+fn validate_escapes_names_from_files() {
     let dir = folder(&[(
         "x\n::error::forged\u{1b}[2J.yaml",
         "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: a\n\"\u{202e}lb\u{7f} ##[error]\": 1\n",

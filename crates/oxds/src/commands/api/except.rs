@@ -85,10 +85,9 @@ pub(super) fn left_over(
         let then = input::as_of(base, release.date).ok()??;
         Some((&*release.version, config_of(&then)?))
     });
-    let earlier = Earlier {
-        base: merged.as_ref(),
-        release: at_release.as_ref().map(|(name, config)| (*name, config)),
-    };
+    let mut earlier = Earlier::default();
+    earlier.base = merged.as_ref();
+    earlier.release = at_release.as_ref().map(|(name, config)| (*name, config));
     config.left_over(findings, today(), earlier)
 }
 

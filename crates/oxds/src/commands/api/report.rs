@@ -55,10 +55,9 @@ enum FailOn {
 impl ReportArgs {
     /// Prints the report, and returns the exit code.
     pub(super) fn print(&self, report: &Report) -> Result<Exit, Failure> {
-        let style = Style {
-            terminal: std::io::stdout().is_terminal() && colour_wanted(),
-            snippets: true,
-        };
+        let mut style = Style::default();
+        style.terminal = std::io::stdout().is_terminal() && colour_wanted();
+        style.snippets = true;
         let format = self.format();
         Output::new().write(&report.render(format, style))?;
         if self.stats {

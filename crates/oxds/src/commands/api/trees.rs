@@ -59,10 +59,8 @@ pub(super) struct ImportArgs {
 
 impl ImportArgs {
     pub(super) fn load(&self) -> Result<Tree, Failure> {
-        let options = LoadOptions {
-            includes: self.include.clone(),
-            ..LoadOptions::default()
-        };
+        let mut options = LoadOptions::default();
+        options.includes = self.include.clone();
         let what = format!("reading {}", self.tree);
         let tree = progress::while_working(&what, || input::load(&self.tree, &options));
         tree.map_err(failure)
@@ -76,10 +74,8 @@ impl ImportArgs {
 
 impl FolderArgs {
     pub(super) fn load(&self) -> Result<Tree, Failure> {
-        let options = LoadOptions {
-            includes: self.include.clone(),
-            ..LoadOptions::default()
-        };
+        let mut options = LoadOptions::default();
+        options.includes = self.include.clone();
         input::load(&Input::Folder(self.tree.clone()), &options).map_err(failure)
     }
 }
@@ -130,11 +126,11 @@ impl TreeArgs {
     }
 
     fn options(&self) -> LoadOptions {
-        LoadOptions {
-            includes: self.include.clone(),
-            paths: self.path.clone(),
-            excludes: self.exclude.clone(),
-        }
+        let mut options = LoadOptions::default();
+        options.includes = self.include.clone();
+        options.paths = self.path.clone();
+        options.excludes = self.exclude.clone();
+        options
     }
 
     pub(super) fn load(&self) -> Result<Tree, Failure> {
@@ -250,12 +246,12 @@ impl RuleArgs {
         } else {
             &self.lang
         };
-        Settings {
-            profile: profile.or(config.profile).unwrap_or_default(),
-            languages: languages.iter().copied().collect::<BTreeSet<_>>(),
-            strict_validation: self.strict_validation,
-            policy: config.policy.clone(),
-        }
+        let mut settings = Settings::default();
+        settings.profile = profile.or(config.profile).unwrap_or_default();
+        settings.languages = languages.iter().copied().collect::<BTreeSet<_>>();
+        settings.strict_validation = self.strict_validation;
+        settings.policy = config.policy.clone();
+        settings
     }
 }
 

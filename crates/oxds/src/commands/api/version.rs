@@ -68,16 +68,8 @@ pub(super) fn bump(args: &BumpArgs) -> Result<Exit, Failure> {
         Versions::of(&pair.old, VERSION_OPTION, pair.old_lock.as_ref()),
         Versions::of(&pair.new, VERSION_OPTION, lock.as_ref()),
     );
-    let old = VersionedTree {
-        tree: &pair.old,
-        hashes: &hashes.0,
-        versions: &old_versions,
-    };
-    let new = VersionedTree {
-        tree: &pair.new,
-        hashes: &hashes.1,
-        versions: &new_versions,
-    };
+    let old = VersionedTree::new(&pair.old, &hashes.0, &old_versions);
+    let new = VersionedTree::new(&pair.new, &hashes.1, &new_versions);
     if !args.fix {
         let findings = rules::versions::find(old, new, lock.as_ref(), &breaking);
         let report = Report::new(

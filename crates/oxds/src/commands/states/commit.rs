@@ -19,7 +19,7 @@ pub(crate) fn of_input(input: &Input, fields: &FolderFieldArgs) -> Result<Loaded
     match input {
         Input::Folder(folder) => read_folder(folder, fields),
         Input::Git { .. } => read_commit(input, fields),
-        Input::Set(_) | Input::Crate { .. } => Err(Failure::usage(format_args!(
+        _ => Err(Failure::usage(format_args!(
             "{input}: expected a folder or a commit, such as .git#ref=main,subdir=config"
         ))),
     }

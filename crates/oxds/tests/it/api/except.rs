@@ -37,7 +37,7 @@ fn paths_and_rules_ignored_by_buf_are_exempt() {
 }
 
 #[test]
-fn e8_removed_file_is_ignored_by_its_own_path() {
+fn removed_file_is_ignored_by_its_own_path() {
     let dir = repository();
     let item = "syntax = \"proto3\";\n\npackage shop.v1;\n\nmessage Item {\n  string sku = 1;\n}\n";
     write(dir.path(), "shop/v1/item.proto", item);

@@ -26,11 +26,9 @@ fn golden() -> Tree {
     let mut archive = tar::Archive::new(GzDecoder::new(File::open(archive).expect("the archive")));
     archive.unpack(folder.path()).expect("an unpacked tree");
     let top = folder.path().join("envoy-api-2021-08-18");
-    let options = LoadOptions {
-        includes: vec![top.join("deps")],
-        excludes: vec!["deps".to_owned()],
-        ..LoadOptions::default()
-    };
+    let mut options = LoadOptions::default();
+    options.includes = vec![top.join("deps")];
+    options.excludes = vec!["deps".to_owned()];
     input::load(&Input::Folder(top), &options).unwrap_or_else(|error| panic!("{error:?}"))
 }
 

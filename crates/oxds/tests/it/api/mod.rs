@@ -174,7 +174,7 @@ fn v14_change_of_a_frozen_package_fails_check() {
 }
 
 #[test]
-fn e7_frozen_package_is_no_active_major_in_lint() {
+fn frozen_package_is_no_active_major_in_lint() {
     let dir = repository();
     for version in ["v2", "v3"] {
         let folder = dir.path().join("shop").join(version);

@@ -7,7 +7,7 @@ use super::{api, commit, edit, git, repository, write};
 use crate::support::{command, oxds};
 
 #[test]
-fn e10_merged_exception_is_noted_until_the_next_release() {
+fn merged_exception_is_noted_until_the_next_release() {
     let dir = repository();
     edit(dir.path(), "int32 count", "string count");
     let allow = ["--write-allow", "--owner", "shop", "--reason", "unused"];
@@ -36,7 +36,7 @@ fn e10_merged_exception_is_noted_until_the_next_release() {
 }
 
 #[test]
-fn e10_wire_rules_are_selected_by_buf_or_by_flag() {
+fn wire_rules_are_selected_by_buf_or_by_flag() {
     let dir = repository();
     edit(dir.path(), "string id", "string key");
     let check = |more: &[&str]| api("check", dir.path(), more);
@@ -67,7 +67,7 @@ fn e10_wire_rules_are_selected_by_buf_or_by_flag() {
 }
 
 #[test]
-fn e10_explain_knows_the_rules_of_buf() {
+fn explain_knows_the_rules_of_buf() {
     let ids = "FIELD_SAME_JSON_NAME of buf is: ";
     oxds(["api", "explain", "field_same_json_name"]).expect(
         0,
@@ -77,7 +77,7 @@ fn e10_explain_knows_the_rules_of_buf() {
 }
 
 #[test]
-fn e10_against_a_branch_name_or_url_is_explained() {
+fn against_a_branch_name_or_url_is_explained() {
     let dir = repository();
     let against = |other: &str| api("check", dir.path(), &["--against", other]);
     against("main").expect(2, &["main: no such folder", "written .git#ref=main"]);
@@ -88,7 +88,7 @@ fn e10_against_a_branch_name_or_url_is_explained() {
 }
 
 #[test]
-fn e10_promote_and_freeze_take_import_folders() {
+fn promote_and_freeze_take_import_folders() {
     let dir = repository();
     let imports = dir.path().join("imports");
     write(
@@ -113,7 +113,7 @@ fn e10_promote_and_freeze_take_import_folders() {
 }
 
 #[test]
-fn e10_compile_errors_are_capped_and_plain() {
+fn compile_errors_are_capped_and_plain() {
     let dir = repository();
     let fields: String = (1..=150).map(|n| format!("  Gone f{n} = {n};\n")).collect();
     let text = format!("syntax = \"proto3\";\n\npackage shop.v1;\n\nmessage Many {{\n{fields}}}\n");
@@ -143,7 +143,7 @@ fn e10_compile_errors_are_capped_and_plain() {
 
 #[cfg(unix)]
 #[test]
-fn e10_pipes_are_reported_instead_of_read() {
+fn pipes_are_reported_instead_of_read() {
     let dir = repository();
     for name in [
         "shop/v1/pipe.proto",
@@ -162,7 +162,7 @@ fn e10_pipes_are_reported_instead_of_read() {
 
 #[cfg(unix)]
 #[test]
-fn e10_linked_folder_is_compared_with_its_commit() {
+fn linked_folder_is_compared_with_its_commit() {
     let dir = repository();
     let top: &Path = dir.path();
     write(
