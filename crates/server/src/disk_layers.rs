@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
-use crate::discovery::Context;
+use crate::context::Context;
 use crate::watches::{Watches, is_change};
 
 /// Time without a change after which a layer is read: some programs write a file in parts.

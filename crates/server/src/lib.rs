@@ -72,6 +72,9 @@
 
 mod admin;
 mod cache;
+mod calls;
+mod clients;
+mod context;
 mod csds;
 mod deprecations;
 mod discovery;
@@ -85,11 +88,12 @@ mod not_representable;
 mod rollback;
 mod security;
 mod server;
-mod state;
 pub mod store;
+mod transport;
 mod watches;
 
 pub use cache::{Cache, OlderMajors, OlderMajorsError};
+pub use calls::{CsdsAccess, Limits};
 pub use deprecations::{ClientVersion, DeprecatedElement, Deprecations, Place};
 pub use files::FileSink;
 pub use hooks::{Call, HookFuture, Hooks, Nack, Observer, SentResponse};
@@ -98,15 +102,15 @@ pub use rollback::OnNack;
 #[cfg(feature = "tls")]
 pub use security::TlsFiles;
 pub use security::{HttpSecurity, Security, SecurityError};
-pub use server::{BindError, Builder, CsdsAccess, Limits, Server};
-pub use state::{LastGood, State, StateError, StateOptions};
+pub use server::{Builder, Server};
 pub use store::dir::{self, DirStore};
 pub use store::{
-    ClientCounts, Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState,
-    NoticeCounts, Origin, PlacedUse, Reporter, ServerLink, Severity, Store, StoreSpace, Update,
-    Wanted,
+    ClientCounts, Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState, LastGood,
+    NoticeCounts, Origin, PlacedUse, Reporter, ServerLink, Severity, State, StateError,
+    StateOptions, Store, StoreSpace, Update, Wanted,
 };
 pub use tonic::{Code, Status};
+pub use transport::BindError;
 
 // Types of the signatures above, so that a program needs no other crate of oxds.
 pub use envoy_types;

@@ -7,10 +7,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::discovery::Context;
+use crate::calls::{Peer, Shared};
+use crate::context::Context;
 use crate::metrics::{DeniedBy, Metrics};
 use crate::security::{HttpDenied, HttpSecurity};
-use crate::server::{Peer, Shared};
 
 /// Decides about requests of the HTTP port, and counts those that are denied.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ mod tests {
     use tower_service::Service as _;
 
     use super::*;
-    use crate::server::{Budget, Budgets, Limits};
+    use crate::calls::{Budget, Budgets, Limits};
 
     /// Requests a page behind the middleware, from this address and with these headers.
     async fn status_of(

@@ -1,8 +1,8 @@
 //! `/deprecations.json`: deprecated elements that resources use, and the clients that have these resources.
 
 use super::state::Admin;
+use crate::clients::{Client, ClientCursor};
 use crate::deprecations::{ClientSearch, Deprecations};
-use crate::discovery::{Client, ClientCursor};
 use oxds_types::identity::user_agent;
 
 /// Returns the content of the page.

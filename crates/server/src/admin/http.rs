@@ -26,10 +26,10 @@ use super::page;
 use super::runtime;
 use super::state::Admin;
 use super::status::{StatusPage, StatusQuery};
+use crate::calls::{Peer, hooks_middleware};
 use crate::discovery::{deny_without_certificate, rest_router};
-use crate::hooks::middleware;
 use crate::metrics;
-use crate::server::{Bound, Connection, Peer, Ports};
+use crate::transport::{Bound, Connection, Ports};
 
 /// Serves the HTTP port until a shutdown begins.
 pub(crate) async fn serve(ports: Ports, bound: Bound, admin: Arc<Admin>) {
@@ -110,7 +110,7 @@ fn router(admin: Arc<Admin>) -> Router {
 
 /// Returns the routes that the gRPC port has too: tools need only one address, and a poll client can be authenticated.
 pub(crate) fn beside_grpc(admin: Arc<Admin>) -> Router {
-    let hooks = from_fn_with_state(Arc::clone(&admin.context.server), middleware::run);
+    let hooks = from_fn_with_state(Arc::clone(&admin.context.server), hooks_middleware::run);
     let permitted = from_fn_with_state(Arc::clone(&admin.context), access::permit);
     let rest = rest_router(&admin.context);
     Router::new()

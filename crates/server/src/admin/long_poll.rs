@@ -5,7 +5,8 @@ use axum::http::{HeaderMap, Uri, header};
 use axum::response::Response;
 
 use super::state::Admin;
-use crate::discovery::{Context, wait_preferred};
+use crate::context::Context;
+use crate::discovery::wait_preferred;
 
 /// Returns a tag as `ETag` has it.
 pub(super) fn quoted(tag: &str) -> String {

@@ -25,12 +25,12 @@ mod long_poll;
 #[cfg(feature = "page")]
 mod page;
 mod runtime;
+mod scrape;
 mod shared_views;
 mod state;
 mod status;
 
 pub(crate) use http::{beside_grpc, serve};
-#[cfg(feature = "page")]
-pub(crate) use page::fleet::FleetCache;
+pub(crate) use scrape::Scrape;
 pub(crate) use shared_views::SharedViews;
 pub(crate) use state::Admin;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use tracing::info;
 
-use crate::server::Peer;
+use crate::calls::Peer;
 
 /// Keys of a page without `limit`, and the largest `limit`.
 const DEFAULT_LIMIT: usize = 1_000;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 
 use super::shared_views::SharedViews;
-use crate::discovery::Context;
+use crate::context::Context;
 use crate::load::LoadReports;
 use crate::store::Health;
 
@@ -18,7 +18,4 @@ pub(crate) struct Admin {
     pub(crate) registry: Registry,
     /// Latest views of all readers.
     pub(crate) views: SharedViews,
-    /// The clients, for the status page.
-    #[cfg(feature = "page")]
-    pub(crate) fleet: super::page::fleet::FleetCache,
 }

@@ -31,9 +31,10 @@ use tonic::body::Body;
 
 use super::matcher::ClientMatcher;
 use super::state::{Selection, clients};
-use crate::discovery::{CallError, Context, Decoder, OtherRegistration};
+use crate::calls::{CallError, Decoder, Kept, Peer, Share};
+use crate::clients::OtherRegistration;
+use crate::context::Context;
 use crate::metrics::DeniedBy;
-use crate::server::{Kept, Peer, Share};
 
 /// Bytes of a request: node matchers of people and tools are far shorter.
 const MAX_REQUEST: usize = 1 << 20;

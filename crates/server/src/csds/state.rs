@@ -19,8 +19,9 @@ use prost::Message as _;
 
 use super::matcher::ClientMatcher;
 use super::rope::{Rope, field_len};
-use crate::discovery::{CallError, Client as DiscoveryClient, ClientCursor, Context};
-use crate::server::{Kept, Share};
+use crate::calls::{CallError, Kept, Share};
+use crate::clients::{Client as DiscoveryClient, ClientCursor};
+use crate::context::Context;
 
 /// `ClientStatusResponse.config`.
 const CONFIG: u32 = 1;

@@ -9,13 +9,12 @@ use oxds_types::{ApiVersion, ResourceType};
 use tonic::Status;
 use tracing::warn;
 
-use super::clients::{OpenStream, PollKind, lock};
-use super::context::Context;
-use super::error::CallError;
 use super::poll::FetchRequest;
+use crate::calls::{Admitted, CallError, ClientLine, Peer};
+use crate::clients::{OpenStream, PollKind, lock};
+use crate::context::Context;
 use crate::metrics::DeniedBy;
 use crate::security::{Denied, Grant};
-use crate::server::{Admitted, ClientLine, Peer};
 
 impl Context {
     /// Returns the grant of a client that identifies itself as `node`; `None` is a node with an empty id.

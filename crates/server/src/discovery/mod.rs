@@ -11,23 +11,10 @@
 //! client (S-76).
 
 mod authorize;
-mod clients;
-mod context;
-pub(crate) mod cost;
-mod decoder;
-mod error;
-mod offer;
 mod poll;
 mod service;
+mod service_scope;
 mod stream;
 
-#[cfg(feature = "page")]
-pub(crate) use clients::StreamState;
-pub(crate) use clients::{
-    Client, ClientCursor, Clients, OtherRegistration, PollKind, ReportedNack,
-};
-pub(crate) use context::Context;
-pub(crate) use decoder::Decoder;
-pub(crate) use error::{CallError, http_status};
 pub(crate) use poll::{deny_without_certificate, rest_router, wait_preferred};
 pub(crate) use service::DiscoveryService;

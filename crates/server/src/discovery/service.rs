@@ -13,13 +13,12 @@ use oxds_types::{ApiVersion, ResourceType};
 use tonic::Status;
 use tonic::body::Body;
 
-use super::context::Context;
-use super::error::CallError;
-use super::offer::Offer;
 use super::poll;
+use super::service_scope::Offer;
 use super::stream::{Stream, StreamBody};
+use crate::calls::{CallError, Peer};
+use crate::context::Context;
 use crate::hooks::Call;
-use crate::server::Peer;
 
 /// One discovery service: the aggregated one or that of a single resource type, of either API version (S-61, S-62).
 #[derive(Clone, Debug)]

@@ -28,7 +28,6 @@
 //! });
 //! ```
 
-pub(crate) mod middleware;
 mod observer;
 
 use std::future::ready;

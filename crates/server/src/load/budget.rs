@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::server;
+use crate::calls;
 
 /// The memory that all rows may take, in bytes: enough for 50,000 rows with one locality and one metric each, and a bound
 /// for clients that invent names.
@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 256 << 20;
 #[derive(Debug)]
 pub(super) struct Budget {
     free: usize,
-    server: Option<Arc<server::Budget>>,
+    server: Option<Arc<calls::Budget>>,
 }
 
 /// A key that is made of names which clients choose.
@@ -28,7 +28,7 @@ impl Budget {
     }
 
     /// Counts all bytes in the budget of a server, too, those that are taken already included. The first server stays.
-    pub(super) fn count_in(&mut self, server: &Arc<server::Budget>) {
+    pub(super) fn count_in(&mut self, server: &Arc<calls::Budget>) {
         if self.server.is_none() {
             server.add_loads(MAX_BYTES - self.free);
             self.server = Some(Arc::clone(server));

@@ -21,7 +21,7 @@ use std::time::Duration;
 use oxds_core::time::Instant;
 use tokio::sync::watch;
 
-use crate::server::{Budget, Clock};
+use crate::calls::{Budget, Clock};
 pub(crate) use service::LoadService;
 pub(crate) use totals::LoadKey;
 use totals::LoadTotals;

@@ -21,8 +21,9 @@ use tracing::{debug, warn};
 
 use super::LoadReports;
 use crate::cache::{Cache, Watcher};
-use crate::discovery::{CallError, Context, OtherRegistration, cost};
-use crate::server::{Admitted, ClientLine, Kept, Peer, Share};
+use crate::calls::{Admitted, CallError, ClientLine, Kept, Peer, Share, cost};
+use crate::clients::OtherRegistration;
+use crate::context::Context;
 
 /// The longest duration in protobuf, in seconds (`google/protobuf/duration.proto`).
 const MAX_SECONDS: i64 = 315_576_000_000;

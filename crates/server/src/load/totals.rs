@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::budget::{Budget, NameBytes, cost};
 use super::rate::{Coverage, HISTORY_BYTES, History, Period, WINDOW};
-use crate::server;
+use crate::calls;
 
 /// The least time after which a row without a report is deleted: twelve reports at the default interval.
 const MIN_AGE: Duration = Duration::from_secs(60);
@@ -123,7 +123,7 @@ struct LocalityTotals {
 
 impl LoadTotals {
     /// Counts the bytes of all rows in the budget of a server.
-    pub(super) fn count_in(&self, server: &Arc<server::Budget>) {
+    pub(super) fn count_in(&self, server: &Arc<calls::Budget>) {
         self.lock().budget.count_in(server);
     }
 

@@ -14,8 +14,8 @@ use tonic::body::Body;
 use tower_service::Service;
 
 use super::LoadService;
-use crate::discovery::Context;
-use crate::server::Peer;
+use crate::calls::Peer;
+use crate::context::Context;
 
 /// The path of the v2 method.
 pub(crate) const V2_PATH: &str =

@@ -5,7 +5,7 @@ use std::fmt;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 
 /// Encodes a metric without labels.
-pub(super) fn encode(
+pub(crate) fn encode(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
@@ -15,6 +15,6 @@ pub(super) fn encode(
 }
 
 /// Returns a number as the value of a gauge.
-pub(super) fn signed(number: u64) -> i64 {
+pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

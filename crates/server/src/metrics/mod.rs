@@ -1,11 +1,10 @@
 //! Metrics of the server, for Prometheus.
 
-mod encoding;
+pub(crate) mod encoding;
 mod page;
 mod plain;
 mod reasons;
-mod scrape;
-mod store_connection;
+pub(crate) mod store_connection;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,7 +21,6 @@ use prometheus_client::registry::Registry;
 
 pub(crate) use page::render;
 pub(crate) use reasons::{DeniedBy, InvalidPart, Limit};
-pub(crate) use scrape::Scrape;
 
 use crate::store::NoticeCounts;
 
@@ -191,7 +189,7 @@ impl Metrics {
             .inc();
     }
 
-    /// Returns a registry with all counters. [`Scrape`] adds the metrics that are read at each scrape.
+    /// Returns a registry with all counters. [`Scrape`](crate::admin::Scrape) adds the metrics that are read at each scrape.
     pub(crate) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("oxds");
         registry.register("streams", "Open ADS streams", self.streams.clone());

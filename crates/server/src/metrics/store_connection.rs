@@ -11,7 +11,7 @@ use super::encoding::{encode, signed};
 use crate::store::{Connection, LaneState};
 
 /// Encodes the metrics.
-pub(super) fn encode_all(
+pub(crate) fn encode_all(
     encoder: &mut DescriptorEncoder<'_>,
     connection: &Connection,
 ) -> Result<(), fmt::Error> {

@@ -7,7 +7,7 @@ use oxds_core::rollback::{Acceptance, RollbackKey, Served};
 use oxds_core::snapshot::Resource;
 
 use crate::cache::Cache;
-use crate::discovery::Clients;
+use crate::clients::Clients;
 
 /// The served resources of some keys, each with what the clients made of it.
 #[derive(Debug, Default)]

@@ -28,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::cache::Cache;
-use crate::discovery::{Clients, ReportedNack};
+use crate::calls::Clock;
+use crate::clients::{Clients, ReportedNack};
 use crate::metrics::Metrics;
-use crate::server::Clock;
 use accepted::Accepted;
 use state_file::StateFile;
 

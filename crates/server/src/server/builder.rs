@@ -12,17 +12,12 @@ use oxds_types::runtime::{Disk, Runtime, UnknownLayer};
 use oxds_types::{ApiVersion, ResourceType};
 use tokio_util::sync::CancellationToken;
 
-use super::budget::Budget;
-use super::client_log::ClientLog;
-use super::clock::Clock;
-use super::csds_access::CsdsAccess;
 use super::feed::{self, StartFeed, Target};
-use super::limits::Limits;
-use super::listener::{BindError, bind};
 use super::run::Server;
-use super::shared::Shared;
 use crate::cache::Cache;
-use crate::discovery::{Clients, Context};
+use crate::calls::{Budget, ClientLog, Clock, CsdsAccess, Limits, Shared};
+use crate::clients::Clients;
+use crate::context::Context;
 use crate::disk_layers::DiskLayer;
 use crate::hooks::{AnyHooks, Hooks};
 use crate::load::LoadReports;
@@ -30,8 +25,8 @@ use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver, RollbackFile};
 use crate::security::{HttpSecurity, Security};
-use crate::state::State;
-use crate::store::{Health, Reporter, Store};
+use crate::store::{Health, Reporter, State, Store};
+use crate::transport::{BindError, bind};
 
 /// Configuration of a server. Start with [`Server::builder`].
 #[must_use = "a builder does nothing until it is bound"]
@@ -302,13 +297,6 @@ impl Builder {
             recorder,
             disks: self.disks,
         })
-    }
-}
-
-impl Server {
-    /// Returns a builder with the default configuration.
-    pub fn builder() -> Builder {
-        Builder::default()
     }
 }
 

@@ -34,11 +34,10 @@ use tracing::{Level, info, warn};
 #[cfg(feature = "etcd")]
 use super::fleet_member::Member;
 use crate::cache::Answers;
-use crate::discovery::Context;
-use crate::state::{LastGood, Started};
+use crate::context::Context;
 use crate::store::{
-    ClientCounts, Demand, Finding, Findings, Health, Origin, ServerLink, Severity, Stale, Store,
-    Update,
+    ClientCounts, Demand, Finding, Findings, Health, LastGood, Origin, ServerLink, Severity, Stale,
+    Started, Store, Update,
 };
 
 /// A future that feeds the cache until the store ends.

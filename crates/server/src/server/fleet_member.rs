@@ -10,7 +10,7 @@ use oxds_etcd::{Place, Segment, Stored};
 use oxds_types::Version;
 use tokio::sync::Notify;
 
-use crate::discovery::Context;
+use crate::context::Context;
 use crate::store::FleetMember;
 
 /// The changes on trial of a server.

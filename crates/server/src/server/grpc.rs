@@ -25,17 +25,13 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 use tower_service::Service as _;
 
-use super::connection::{Connection, Ports};
-use super::csds_access::CsdsAccess;
-use super::listener::Bound;
-use super::metered;
-use super::peer::Peer;
-use super::shared::Shared;
 use crate::admin::{Admin, beside_grpc};
+use crate::calls::{CsdsAccess, Peer, Shared, hooks_middleware, metered};
+use crate::context::Context;
 use crate::csds::StatusService;
-use crate::discovery::{Context, DiscoveryService};
-use crate::hooks::middleware;
+use crate::discovery::DiscoveryService;
 use crate::load::{LoadReports, LoadService, LoadServiceV2, V2_PATH};
+use crate::transport::{Bound, Connection, Ports};
 
 /// Bytes per stream that HTTP/2 buffers for writing: two frames of the largest size keep the socket busy. More would be
 /// copied per stream, while responses that wait in the session share their bytes with other streams.
@@ -92,7 +88,7 @@ impl GrpcPort {
             reports: self.load_reports.clone(),
         })
         .max_decoding_message_size(context.server.limits.message_bytes.min(MAX_REPORT));
-        let hooks = from_fn_with_state(Arc::clone(&context.server), middleware::run);
+        let hooks = from_fn_with_state(Arc::clone(&context.server), hooks_middleware::run);
         let meter = from_fn_with_state(Arc::clone(&context.server), metered::meter);
         let router = Router::new()
             .route_service(&path_of(&loads), loads.clone())

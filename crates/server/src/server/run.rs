@@ -10,18 +10,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
-use super::connection::Ports;
+use super::builder::Builder;
 use super::feed::Feed;
 use super::grpc::GrpcPort;
-use super::listener::Bound;
-use crate::admin::{self, Admin};
+use crate::admin::{self, Admin, Scrape};
 use crate::cache::Cache;
-use crate::discovery::Context;
+use crate::context::Context;
 use crate::disk_layers::{self, DiskLayer};
 use crate::load::LoadReports;
-use crate::metrics::Scrape;
-use crate::state::Recorder;
-use crate::store::{Health, Reporter};
+use crate::store::{Health, Recorder, Reporter};
+use crate::transport::{Bound, Ports};
 
 /// A bound server. [`run`](Self::run) answers its clients.
 #[must_use = "a server answers no clients until it runs"]
@@ -38,6 +36,11 @@ pub struct Server {
 }
 
 impl Server {
+    /// Returns a builder with the default configuration.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
     /// Returns the address of the gRPC port.
     #[must_use]
     pub fn grpc_addr(&self) -> SocketAddr {
@@ -123,8 +126,6 @@ impl Server {
             health: self.health,
             load_reports: self.load_reports.clone(),
             views: admin::SharedViews::default(),
-            #[cfg(feature = "page")]
-            fleet: admin::FleetCache::default(),
         });
         let ports = Ports {
             server: Arc::clone(&context.server),

@@ -9,7 +9,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
-use crate::discovery::Context;
+use crate::context::Context;
 
 /// Full name of the health service.
 const HEALTH: &str = "grpc.health.v1.Health";

@@ -9,9 +9,9 @@ use tracing::{error, info, warn};
 
 use super::connection::{Connection, ReplicaState};
 use super::finding::{Finding, FindingCounts, Severity};
+use super::state_status::StateStatus;
 use super::uses::DeprecatedUses;
 use crate::cache::Cache;
-use crate::state::StateStatus;
 
 /// The state of a store: its findings, and how many updates it yielded.
 #[derive(Debug, Default)]

@@ -27,6 +27,8 @@ pub mod etcd;
 mod finding;
 mod health;
 mod link;
+mod state;
+mod state_status;
 mod update;
 mod uses;
 
@@ -39,5 +41,8 @@ pub(crate) use health::{Findings, Health, Stale};
 #[cfg(feature = "etcd")]
 pub(crate) use link::FleetMember;
 pub use link::{ClientCounts, ServerLink};
+pub use state::{LastGood, State, StateError, StateOptions};
+pub(crate) use state::{Recorder, Started};
+pub(crate) use state_status::StateStatus;
 pub use update::{Origin, Store, Update};
 pub use uses::{DeprecatedUses, NoticeCounts, PlacedUse};

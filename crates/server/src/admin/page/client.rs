@@ -11,7 +11,7 @@ use super::parts::{age, count, resource_link, shown, state};
 use super::url::Query;
 use crate::admin::state::Admin;
 use crate::admin::status::{NodeStatus, NodeType, Position, RollbackStatus, rollback};
-use crate::discovery::Client;
+use crate::clients::Client;
 
 /// Returns the page of the client at a position; `None` if it is gone.
 pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {

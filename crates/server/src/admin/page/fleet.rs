@@ -21,7 +21,8 @@ use oxds_types::identity::user_agent;
 use tokio::sync::Mutex;
 
 use super::parts::shown;
-use crate::discovery::{Client, ClientCursor, Context, StreamState};
+use crate::clients::{Client, ClientCursor, StreamState};
+use crate::context::Context;
 
 /// Age up to which a walk is used again although something has changed.
 const FRESH: Duration = Duration::from_secs(1);
@@ -66,7 +67,7 @@ pub(super) struct Row {
 
 /// Shares the latest walk.
 #[derive(Debug, Default)]
-pub(crate) struct FleetCache(Mutex<Option<Arc<Fleet>>>);
+pub(super) struct FleetCache(Mutex<Option<Arc<Fleet>>>);
 
 impl FleetCache {
     /// Returns the fleet: of now if nothing changed since, else at most a second old. Cancel-safe.

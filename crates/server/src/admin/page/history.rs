@@ -13,7 +13,7 @@ use super::parts::{age, count, pager, resource_link, shown};
 use super::url::{Query, url};
 use crate::admin::state::Admin;
 use crate::admin::status::Position;
-use crate::discovery::{Client, ClientCursor};
+use crate::clients::{Client, ClientCursor};
 
 /// Changes of a page.
 const PER_PAGE: usize = 50;

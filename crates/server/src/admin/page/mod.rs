@@ -9,7 +9,7 @@
 mod client;
 mod clients;
 mod content;
-pub(super) mod fleet;
+mod fleet;
 mod graph;
 mod history;
 mod layout;
@@ -21,18 +21,19 @@ mod url;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 
 use super::long_poll;
 use super::state::Admin;
+use fleet::FleetCache;
 use layout::{Head, View, missing};
 use url::Query;
 
-/// Returns the routes of the views.
+/// Returns the routes of the views, which share one look at the clients.
 pub(super) fn routes() -> Router<Arc<Admin>> {
     let paths = [
         "/",
@@ -45,11 +46,16 @@ pub(super) fn routes() -> Router<Arc<Admin>> {
         "/change",
     ];
     let add = |router: Router<Arc<Admin>>, path| router.route(path, get(page));
-    paths.into_iter().fold(Router::new(), add)
+    let fleet = Arc::new(FleetCache::default());
+    paths
+        .into_iter()
+        .fold(Router::new(), add)
+        .layer(Extension(fleet))
 }
 
 async fn page(
     State(admin): State<Arc<Admin>>,
+    Extension(fleet): Extension<Arc<FleetCache>>,
     uri: Uri,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -57,13 +63,13 @@ async fn page(
     if !long_poll::wait(&admin.context, &headers).await {
         return StatusCode::NOT_MODIFIED.into_response();
     }
-    let make = make(&admin, &uri, query.as_deref().unwrap_or_default());
+    let make = make(&admin, &fleet, &uri, query.as_deref().unwrap_or_default());
     long_poll::shared(&admin, &uri, &headers, make).await
 }
 
 /// Makes a view.
-async fn make(admin: &Arc<Admin>, uri: &Uri, query: &str) -> Response {
-    let fleet = admin.fleet.get(&admin.context).await;
+async fn make(admin: &Arc<Admin>, fleet: &FleetCache, uri: &Uri, query: &str) -> Response {
+    let fleet = fleet.get(&admin.context).await;
     let query = Query::parse(query);
     let now = admin.context.server.clock.now();
     let found = match uri.path() {

@@ -13,7 +13,7 @@ use super::resources::{origin, resource_type};
 use super::url::{Query, url};
 use crate::admin::state::Admin;
 use crate::admin::status::Position;
-use crate::discovery::{Client, ClientCursor};
+use crate::clients::{Client, ClientCursor};
 
 /// Clients that are listed by name.
 const LISTED: usize = 50;

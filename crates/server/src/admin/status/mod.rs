@@ -15,11 +15,11 @@ use serde::Serialize;
 use super::runtime::RuntimeStatus;
 use super::state::Admin;
 use crate::cache::Cache;
-use crate::discovery::{Client, ClientCursor, Context};
+use crate::clients::{Client, ClientCursor};
+use crate::context::Context;
 use crate::load::ClusterLoad;
 use crate::not_representable::{self, NotRepresentableResource};
-use crate::state::StateStatus;
-use crate::store::{Finding, Health};
+use crate::store::{Finding, Health, StateStatus};
 pub(super) use connection::ConnectionStatus;
 #[cfg(feature = "page")]
 pub(super) use connection::ReplicaStatus;

@@ -12,7 +12,7 @@ use oxds_types::identity::user_agent;
 use serde::Serialize;
 
 use crate::cache::Cache;
-use crate::discovery::Client;
+use crate::clients::Client;
 
 #[derive(Serialize)]
 pub(in crate::admin) struct NodeStatus {

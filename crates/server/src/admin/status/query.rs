@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use oxds_types::Glob;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::discovery::{ClientCursor, PollKind};
+use crate::clients::{ClientCursor, PollKind};
 use crate::load::LoadKey;
 
 /// Entries of a page without `limit`, and the largest `limit`.

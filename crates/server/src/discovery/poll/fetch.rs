@@ -16,14 +16,11 @@ use tonic::body::Body;
 
 use super::request::FetchRequest;
 use super::wait::{Polled, current, poll};
-use crate::discovery::clients::PollKind;
-use crate::discovery::context::Context;
-use crate::discovery::cost;
-use crate::discovery::decoder::Decoder;
-use crate::discovery::error::CallError;
-use crate::discovery::offer::Offer;
+use crate::calls::{CallError, Decoder, Kept, Peer, Share, cost};
+use crate::clients::PollKind;
+use crate::context::Context;
+use crate::discovery::service_scope::Offer;
 use crate::hooks::{Call, CallObserver};
-use crate::server::{Kept, Peer, Share};
 
 /// Answers a call.
 ///

@@ -8,7 +8,7 @@ use oxds_types::discovery::{DiscoveryRequest, Node, Status};
 use oxds_types::{ApiVersion, ResourceType};
 
 use crate::cache::View;
-use crate::discovery::clients::{ClientPoll, PollKind, PollReport, PollSubscription};
+use crate::clients::{ClientPoll, PollKind, PollReport, PollSubscription};
 
 /// A checked request of a client without a stream.
 #[derive(Debug, Clone)]

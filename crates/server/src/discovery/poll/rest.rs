@@ -31,13 +31,11 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::wait::{self, Polled};
-use crate::discovery::clients::PollKind;
-use crate::discovery::context::Context;
-use crate::discovery::cost;
-use crate::discovery::error::{CallError, http_status};
+use crate::calls::{CallError, Kept, Limits, Peer, Share, cost, http_status};
+use crate::clients::PollKind;
+use crate::context::Context;
 use crate::hooks::{Call, CallObserver};
 use crate::metrics::DeniedBy;
-use crate::server::{Kept, Limits, Peer, Share};
 
 /// Returns a route for every resource type and API version with a REST path. Requests need a [`Peer`] extension.
 pub(crate) fn router(context: &Arc<Context>) -> Router {

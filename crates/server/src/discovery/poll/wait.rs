@@ -11,9 +11,9 @@ use prost::Message as _;
 
 use super::request::FetchRequest;
 use crate::cache::View;
-use crate::discovery::clients::{HandledPoll, OpenPoll, PollKind};
-use crate::discovery::context::Context;
-use crate::discovery::error::CallError;
+use crate::calls::CallError;
+use crate::clients::{HandledPoll, OpenPoll, PollKind};
+use crate::context::Context;
 
 /// Result of a poll.
 #[derive(Debug)]

@@ -26,15 +26,13 @@ use tonic::{Code, Status};
 use tracing::{debug, info};
 
 use self::throttle::Throttle;
-use super::clients::{OpenStream, StreamRegistration};
-use super::context::Context;
-use super::decoder::Decoder;
-use super::error::CallError;
-use super::offer::Offer;
+use super::service_scope::Offer;
 use crate::cache::Watcher;
+use crate::calls::{Admitted, CallError, ClientLine, Decoder, Peer, Share};
+use crate::clients::{OpenStream, StreamRegistration};
+use crate::context::Context;
 use crate::hooks::{Call, CallObserver, HookFuture};
 use crate::security::Denied;
-use crate::server::{Admitted, ClientLine, Peer, Share};
 
 /// Messages that a stream handles before it yields to other streams of its thread (S-60: a request flood).
 const BATCH: usize = 32;

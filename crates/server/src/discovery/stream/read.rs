@@ -14,10 +14,8 @@ use tonic::Status;
 use tracing::info;
 
 use super::{BATCH, Stream, Watching};
-use crate::discovery::cost;
-use crate::discovery::error::CallError;
+use crate::calls::{Admitted, CallError, ClientLine, Kept, cost};
 use crate::metrics::protocol_name;
-use crate::server::{Admitted, ClientLine, Kept};
 
 impl Stream {
     /// Passes every request that has arrived to the session, at the permitted rate. Ready when the stream ends.

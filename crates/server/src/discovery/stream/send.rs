@@ -10,10 +10,9 @@ use oxds_types::{ApiVersion, ResourceType};
 use tracing::{debug, warn};
 
 use super::Stream;
-use crate::discovery::clients::ReportedNack;
-use crate::discovery::cost;
+use crate::calls::{Admitted, ClientLine, Kept, OverBudget, Share, Shared, cost};
+use crate::clients::ReportedNack;
 use crate::hooks::SentResponse;
-use crate::server::{Admitted, ClientLine, Kept, OverBudget, Share, Shared};
 
 impl Stream {
     /// Transmits all responses that the session has for the current snapshot.

@@ -242,7 +242,7 @@ fn cost_c1_rows_count_in_the_budget_of_the_server() {
         client_bytes: 1 << 20,
         ..crate::Limits::default()
     };
-    let server = server::Budget::of_server(&limits);
+    let server = calls::Budget::of_server(&limits);
     let totals = LoadTotals::default();
     assert!(totals.record(at(1), "early", &report("", 1), ASKED));
     totals.count_in(&server);

@@ -9,7 +9,7 @@ use oxds_core::group::GroupUpdate;
 use oxds_core::snapshot::Resource;
 use oxds_types::codec;
 
-use crate::state::LastGood;
+use crate::store::LastGood;
 use crate::store::finding::{Finding, FindingCounts, Severity};
 use crate::store::uses::DeprecatedUses;
 

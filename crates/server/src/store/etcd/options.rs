@@ -8,7 +8,7 @@ use oxds_etcd::follower::{FollowerConfig, FollowerTiming};
 use oxds_etcd::{Prefix, Segment};
 
 use super::client::{ClientOptions, Endpoints};
-use crate::state::{LastGood, StateOptions};
+use crate::store::{LastGood, StateOptions};
 
 /// Options of an [`EtcdStore`](super::EtcdStore).
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use oxds_etcd::follower::{FindingKind, FollowerFinding, FollowerUpdate, SavedSta
 use oxds_etcd::{Entry, FormatError, Head, Key, Place, Segment};
 use oxds_types::ResourceType;
 
-use crate::state::LastGood;
+use crate::store::LastGood;
 use crate::store::finding::{Finding, FindingCounts};
 use crate::store::update::{Origin, Update};
 

@@ -15,10 +15,11 @@ use axum::response::{IntoResponse as _, Response};
 use http_body::Frame;
 use tonic::Status;
 
-use super::{Call, CallObserver};
-use crate::discovery::http_status;
+use super::error::http_status;
+use super::peer::Peer;
+use super::shared::Shared;
+use crate::hooks::{Call, CallObserver};
 use crate::metrics::DeniedBy;
-use crate::server::{Peer, Shared};
 
 /// Passes a call on, unless the hooks deny it. Its observer sees only the end of the call.
 pub(crate) async fn run(

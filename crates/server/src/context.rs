@@ -7,12 +7,11 @@ use oxds_core::session::Config;
 use oxds_types::{ApiVersion, ResourceType};
 use tracing::warn;
 
-use super::clients::Clients;
-use super::error::CallError;
 use crate::cache::Cache;
+use crate::calls::{Admitted, CallError, ClientLine, Peer, Shared};
+use crate::clients::Clients;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::RollbackDriver;
-use crate::server::{Admitted, ClientLine, Peer, Shared};
 
 /// State that a discovery call needs.
 pub(crate) struct Context {

@@ -7,9 +7,9 @@ use oxds_core::session::StreamError;
 use oxds_types::ApiVersion;
 use tonic::{Code, Status};
 
+use super::budget::OverBudget;
 use crate::metrics::{DeniedBy, InvalidPart, Limit, Metrics};
 use crate::security::Denied;
-use crate::server::OverBudget;
 
 /// Why the server ends a call: the client made a mistake, reached a limit, or is not allowed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

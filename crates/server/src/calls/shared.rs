@@ -18,7 +18,7 @@ use crate::security::{HttpSecurity, Security};
 
 /// State that calls of every service and all connections share.
 ///
-/// Discovery calls need more: see [`Context`](crate::discovery::Context).
+/// Discovery calls need more: see [`Context`](crate::context::Context).
 pub(crate) struct Shared {
     pub(crate) limits: Limits,
     /// Bytes that all clients make the server keep.

@@ -8,7 +8,7 @@ use oxds_types::{RequestSize, ResourceType};
 use prost::Message as _;
 
 use super::error::CallError;
-use crate::server::Limits;
+use super::limits::Limits;
 
 /// Bytes that one subscribed name costs beside its text: the entries of the session, and of the index of watched names.
 const NAME: usize = 256;
@@ -21,7 +21,7 @@ const DYNAMIC: usize = 450;
 ///
 /// # Errors
 /// The node or the number of names exceeds its limit.
-pub(super) fn of_request(
+pub(crate) fn of_request(
     message: &[u8],
     protocol: Protocol,
     limits: &Limits,
@@ -41,7 +41,7 @@ pub(super) fn of_request(
 ///
 /// # Errors
 /// The node, or an error detail, exceeds the limit of nodes.
-pub(super) fn of_json(text: &[u8], limits: &Limits) -> Result<usize, CallError> {
+pub(crate) fn of_json(text: &[u8], limits: &Limits) -> Result<usize, CallError> {
     let size = RequestSize::from_json(text);
     check_node_bytes(size.node, limits)?;
     check_node_bytes(size.error, limits)?;
@@ -72,7 +72,7 @@ pub(crate) fn of_node(node: &Node, limits: &Limits) -> Result<usize, CallError> 
 }
 
 /// Returns the bytes that keeping a node takes.
-pub(super) fn node_bytes(node: &Node) -> usize {
+pub(crate) fn node_bytes(node: &Node) -> usize {
     let metadata = node.metadata.as_ref().map_or(0, struct_bytes);
     let features = size_of::<String>() * node.client_features.len();
     size_of::<Node>() + node.encoded_len() + features + metadata
@@ -103,12 +103,12 @@ pub(crate) fn of_interests(interests: &[Interest]) -> usize {
 }
 
 /// Returns the bytes of these names in a session.
-pub(super) fn of_names(names: &[String]) -> usize {
+pub(crate) fn of_names(names: &[String]) -> usize {
     names.iter().map(|name| NAME + name.len()).sum()
 }
 
 /// Returns the bytes that a session keeps for the NACKs of a resource type.
-pub(super) fn of_nacks(session: &Session, resource_type: &ResourceType) -> usize {
+pub(crate) fn of_nacks(session: &Session, resource_type: &ResourceType) -> usize {
     let nacked = session.nacked_resources(resource_type);
     nacked
         .map(|(name, nacked)| ENTRY + name.len() + nacked.reason.len())

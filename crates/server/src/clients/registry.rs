@@ -11,8 +11,8 @@ use super::client::{Client, Sessions};
 use super::polls::{PollClient, PollClients, PollKind};
 use super::streams::{OpenStream, StreamRegistry};
 use crate::cache::{Cache, ChangeNotifier};
+use crate::calls::{Budget, Clock};
 use crate::metrics::protocol_name;
-use crate::server::{Budget, Clock};
 
 /// All clients of a server.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use super::listener::Bound;
-use super::shared::Shared;
+use crate::calls::Shared;
 #[cfg(feature = "tls")]
 use crate::metrics::InvalidPart;
 use crate::metrics::Limit;
@@ -93,7 +93,7 @@ pub(crate) struct Connection {
     /// When the client is asked to reconnect.
     age_at: Option<Instant>,
     called: Arc<AtomicBool>,
-    /// Counts against [`Limits::connections`](super::limits::Limits::connections) until dropped.
+    /// Counts against [`Limits::connections`](crate::calls::Limits::connections) until dropped.
     _permit: OwnedSemaphorePermit,
 }
 

@@ -17,9 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::away::AwayNodes;
 use crate::cache::{Answers, Cache, ChangeNotifier, View, Watcher};
-use crate::discovery::error::CallError;
+use crate::calls::{CallError, Clock, Limits, Peer};
 use crate::security::Grant;
-use crate::server::{Clock, Limits, Peer};
 
 /// One open stream: the part that the status, CSDS and authorization share with its driver.
 #[derive(Debug)]

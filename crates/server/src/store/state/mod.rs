@@ -21,7 +21,6 @@ mod last_good;
 mod path;
 mod record;
 mod saver;
-mod status;
 #[cfg(test)]
 mod tests;
 
@@ -34,11 +33,11 @@ use tracing::info;
 
 pub use last_good::LastGood;
 pub(crate) use saver::Recorder;
-pub(crate) use status::StateStatus;
 
+use super::state_status::StateStatus;
+use super::{Finding, Reporter, Severity};
 use crate::durable::lock::{Lock, LockError};
 use crate::durable::{Disk as _, Folder};
-use crate::store::{Finding, Reporter, Severity};
 use file::{Invalid, NAME, Source, StateFile};
 use saver::{Pace, Saver};
 

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use super::*;
 use crate::durable::fake::Work;
-use crate::state::saver::{Pace, Recorder, Saver};
-use crate::state::status::StateStatus;
 use crate::store::Reporter;
+use crate::store::state::saver::{Pace, Recorder, Saver};
+use crate::store::state_status::StateStatus;
 
 fn many(count: usize) -> Update {
     let names = (0..count).map(|i| cluster(&format!("cluster-{i}"), &"x".repeat(500)));

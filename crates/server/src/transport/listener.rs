@@ -32,7 +32,7 @@ pub(crate) struct Bound {
 }
 
 /// Binds an address; port 0 lets the system choose the port.
-pub(super) fn bind(address: SocketAddr) -> Result<Bound, BindError> {
+pub(crate) fn bind(address: SocketAddr) -> Result<Bound, BindError> {
     let listen = || {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,

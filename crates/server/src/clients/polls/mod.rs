@@ -30,8 +30,7 @@ use super::nack::ReportedNack;
 use super::streams::lock;
 use super::subscription::PollSubscription;
 use crate::cache::{Cache, View};
-use crate::discovery::cost;
-use crate::server::{Budget, Kept, Share};
+use crate::calls::{Budget, Kept, Share, cost};
 pub(crate) use session::PollReport;
 use session::{MAX_IDLE, PollSession};
 

@@ -6,7 +6,7 @@ use oxds_types::discovery::Status;
 use oxds_types::{ApiVersion, Version};
 
 use super::*;
-use crate::server::Limits;
+use crate::calls::Limits;
 
 fn at(seconds: u64) -> Instant {
     Instant::from_epoch(Duration::from_secs(seconds))

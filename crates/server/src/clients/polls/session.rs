@@ -25,8 +25,8 @@ use oxds_core::time::Instant;
 use oxds_types::Version;
 use oxds_types::discovery::{DiscoveryRequest, DiscoveryResponse, Status};
 
-use super::super::nack::ReportedNack;
-use super::super::subscription::PollSubscription;
+use crate::clients::nack::ReportedNack;
+use crate::clients::subscription::PollSubscription;
 
 /// Time without a poll after which a client is removed: twice the longest hold of a poll.
 pub(super) const MAX_IDLE: Duration = Duration::from_secs(120);

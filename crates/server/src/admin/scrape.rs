@@ -11,9 +11,9 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::encoding::{encode, signed};
-use super::store_connection;
-use crate::discovery::Context;
+use crate::context::Context;
+use crate::metrics::encoding::{encode, signed};
+use crate::metrics::store_connection;
 use crate::not_representable;
 use crate::store::{Health, Stale};
 

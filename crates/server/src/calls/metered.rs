@@ -18,7 +18,7 @@ use super::shared::Shared;
 use crate::metrics::Limit;
 
 /// Middleware for services that read their requests with tonic, which buffers a message until it is complete.
-pub(super) async fn meter(
+pub(crate) async fn meter(
     State(server): State<std::sync::Arc<Shared>>,
     Extension(peer): Extension<Peer>,
     request: Request,

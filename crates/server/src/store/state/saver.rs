@@ -19,9 +19,9 @@ use tracing::{info, warn};
 use super::changes::Changes;
 use super::file::StateFile;
 use super::last_good::LastGood;
-use super::status::StateStatus;
 use crate::durable::Disk;
 use crate::durable::lock::Lock;
+use crate::store::state_status::StateStatus;
 use crate::store::{Finding, Reporter, Severity, Update};
 
 /// Times of the thread.
