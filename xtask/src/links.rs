@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::repository::{Tracked, root, tracked};
 
-/// What the addresses of files of this repository begin with.
+/// Beginnings of the addresses of files of this repository.
 const ADDRESSES: [&str; 2] = [
     "https://github.com/oxds/oxds/blob/main/",
     "https://github.com/oxds/oxds/tree/main/",

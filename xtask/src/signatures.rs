@@ -37,8 +37,7 @@ const INTERNAL: [&str; 5] = [
 
 /// Returns signatures with types of crates that are not allowed, or that are not re-exported.
 pub(crate) fn check() -> Vec<String> {
-    let names: Vec<_> = ALLOWED.iter().map(|(name, _)| *name).collect();
-    let folder = write_json(&names);
+    let folder = write_json();
     let mut findings = Vec::new();
     for (name, allowed) in ALLOWED {
         let file = folder.join(name.replace('-', "_") + ".json");
@@ -50,35 +49,30 @@ pub(crate) fn check() -> Vec<String> {
     findings
 }
 
-/// Writes the JSON of these packages with all their features, and returns its folder.
-fn write_json(packages: &[&str]) -> PathBuf {
+/// Writes the JSON of all libraries, and returns its folder. The whole workspace has all features, and shares what `cargo doc` compiles.
+fn write_json() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let target = target.join("signatures");
     // Only rustdoc is told: for rustc, cargo would compile dependencies again that ask for this variable.
-    fs::create_dir_all(&target).expect("a folder");
-    let rustdoc = target.join("rustdoc");
+    let rustdoc = target.join("rustdoc-json");
     let script = "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec rustdoc -Z unstable-options --output-format json \"$@\"\n";
     fs::write(&rustdoc, script).expect("written");
-    let status = Command::new("chmod").arg("+x").arg(&rustdoc).status();
-    assert!(status.is_ok_and(|status| status.success()), "chmod");
-    let mut command = Command::new(env!("CARGO"));
-    command.args([
+    let mut executable = Command::new("chmod");
+    executable.arg("+x").arg(&rustdoc);
+    let mut doc = Command::new(env!("CARGO"));
+    doc.args([
         "doc",
         "--locked",
         "--quiet",
+        "--workspace",
         "--no-deps",
         "--lib",
-        "--all-features",
     ]);
-    for package in packages {
-        command.args(["--package", package]);
+    doc.env("RUSTDOC", &rustdoc).current_dir(root());
+    for mut command in [executable, doc] {
+        let status = command.status();
+        assert!(status.is_ok_and(|status| status.success()), "{command:?}");
     }
-    command
-        .env("RUSTDOC", &rustdoc)
-        .env("CARGO_TARGET_DIR", &target);
-    let status = command.current_dir(root()).status();
-    assert!(status.is_ok_and(|status| status.success()), "cargo doc");
     target.join("doc")
 }
 

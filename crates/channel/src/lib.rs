@@ -13,26 +13,23 @@
 //!                   │ LDS → RDS → CDS → EDS (oxds-client)
 //! ```
 //!
-//! Clients that tonic generated accept it in the place of `tonic::transport::Channel`:
+//! Clients that tonic generated accept it in the place of `tonic::transport::Channel`. Here it is the client of the health service:
 //!
 //! ```no_run
 //! use oxds_channel::XdsChannel;
-//! use tonic::client::Grpc; // the inner client of generated clients
-//! # use tonic::client::GrpcService;
-//! # struct GreeterClient<T>(Grpc<T>);
-//! # impl<T: GrpcService<tonic::body::Body>> GreeterClient<T> {
-//! #     fn new(channel: T) -> Self { Self(Grpc::new(channel)) }
-//! # }
+//! use tonic_health::pb::HealthCheckRequest;
+//! use tonic_health::pb::health_client::HealthClient;
 //!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! // The bootstrap is in GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
-//! let channel = XdsChannel::builder("xds:///greeter").build()?;
-//! let client = GreeterClient::new(channel.clone());
-//! // client.say_hello(request).await?;
-//! println!("{:#?}", channel.status());
-//! # drop(client);
-//! # Ok(())
-//! # }
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // The bootstrap is in GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
+//!     let channel = XdsChannel::builder("xds:///greeter").build()?;
+//!     let mut client = HealthClient::new(channel.clone());
+//!     let response = client.check(HealthCheckRequest::default()).await?;
+//!     println!("{:?}", response.into_inner().status());
+//!     println!("{:#?}", channel.status());
+//!     Ok(())
+//! }
 //! ```
 //!
 //! # Path of an RPC

@@ -9,26 +9,23 @@
 //!   control plane ───┴──── LDS ────────────────────────────────┴──── RDS          (oxds-client)
 //! ```
 //!
-//! It takes the services that tonic generates, in the place of `tonic::transport::Server`:
+//! It takes the services that tonic generates, in the place of `tonic::transport::Server`. Here it is the health service:
 //!
 //! ```no_run
-//! use oxds_grpc_server::{ServingMode, XdsServer};
-//! # use std::convert::Infallible;
-//! # use tonic::codegen::{Service, http};
-//! # async fn example<S>(greeter: S) -> Result<(), Box<dyn std::error::Error>>
-//! # where
-//! #     S: Service<http::Request<tonic::body::Body>, Response = http::Response<tonic::body::Body>, Error = Infallible>
-//! #         + tonic::server::NamedService + Clone + Send + Sync + 'static,
-//! #     S::Future: Send + 'static,
-//! # {
-//! // The bootstrap is in GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
-//! let server = XdsServer::builder()
-//!     .add_service(greeter)
-//!     .on_serving_mode(|address, mode| println!("{address}: {mode}"))
-//!     .build()?;
-//! server.serve("[::]:50051".parse()?).await?;
-//! # Ok(())
-//! # }
+//! use oxds_grpc_server::XdsServer;
+//! use tonic_health::server::health_reporter;
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let (_reporter, health) = health_reporter();
+//!     // The bootstrap is in GRPC_XDS_BOOTSTRAP (a path) or GRPC_XDS_BOOTSTRAP_CONFIG (JSON).
+//!     let server = XdsServer::builder()
+//!         .add_service(health)
+//!         .on_serving_mode(|address, mode| println!("{address}: {mode}"))
+//!         .build()?;
+//!     server.serve("[::]:50051".parse()?).await?;
+//!     Ok(())
+//! }
 //! ```
 //!
 //! # Life of a server

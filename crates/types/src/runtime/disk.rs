@@ -20,7 +20,7 @@ use super::value::Value;
 use crate::Position;
 use crate::file::{self, Stamp};
 
-/// Reads of a folder that changes meanwhile, until it is an error.
+/// Reads of a folder that changes during each of them, until that is an error.
 const TRIES: usize = 10;
 /// Bytes of the file of one key, comments included.
 const MAX_KEY_FILE: usize = 1 << 20;

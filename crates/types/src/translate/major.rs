@@ -14,7 +14,7 @@ pub struct Major {
     stage: Stage,
 }
 
-/// Stage of a major before its release, with the number behind it; 0 if there is none.
+/// Stage of a major before its release, with the number behind it; 0 without a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Alpha(u32),
