@@ -14,17 +14,134 @@ use serde_json::Value;
 
 use crate::repository::root;
 
-/// Crates for users, with the foreign crates whose types are in their signatures.
-const ALLOWED: [(&str, &[&str]); 5] = [
-    ("oxds-types", &[]),
-    ("oxds-client", &[]),
-    ("oxds-server", &[]),
-    ("oxds-channel", &[]),
-    ("oxds-grpc-server", &[]),
+/// Crates for users. Their types may be in the signatures of each other: a program depends on crates of one release.
+const FOR_USERS: [&str; 5] = [
+    "oxds-types",
+    "oxds-client",
+    "oxds-server",
+    "oxds-channel",
+    "oxds-grpc-server",
+];
+
+/// A foreign crate whose types may be in signatures.
+struct Allowed {
+    name: &'static str,
+    /// Crates for users that have it in their API.
+    users: &'static [&'static str],
+    reason: &'static str,
+}
+
+/// Types that users write or read, so their crates are part of the interface.
+const ALLOWED: [Allowed; 19] = [
+    Allowed {
+        name: "bytes",
+        users: &["oxds-types", "oxds-client", "oxds-channel"],
+        reason: "bodies of resources and messages are shared, and not copied",
+    },
+    Allowed {
+        name: "envoy_types",
+        users: &["oxds-types", "oxds-client", "oxds-server"],
+        reason: "the messages of the API; the server re-exports the crate",
+    },
+    Allowed {
+        name: "futures_core",
+        users: &["oxds-client"],
+        reason: "the stream of the service CSDS",
+    },
+    Allowed {
+        name: "http",
+        users: &[
+            "oxds-client",
+            "oxds-server",
+            "oxds-channel",
+            "oxds-grpc-server",
+        ],
+        reason: "requests, responses and headers of tower services",
+    },
+    Allowed {
+        name: "http_body",
+        users: &["oxds-client", "oxds-channel"],
+        reason: "bodies of tower services",
+    },
+    Allowed {
+        name: "hyper",
+        users: &["oxds-client"],
+        reason: "the error of a connection to a control plane",
+    },
+    Allowed {
+        name: "opentelemetry",
+        users: &["oxds-client"],
+        reason: "the meter of the recorder",
+    },
+    Allowed {
+        name: "prometheus_client",
+        users: &["oxds-client"],
+        reason: "the registry of the recorder",
+    },
+    Allowed {
+        name: "prost",
+        users: &["oxds-types", "oxds-client"],
+        reason: "messages that a program defines or encodes itself",
+    },
+    Allowed {
+        name: "prost_reflect",
+        users: &["oxds-types"],
+        reason: "messages by descriptor: any API, without generated code",
+    },
+    Allowed {
+        name: "rustls",
+        users: &["oxds-client", "oxds-grpc-server"],
+        reason: "TLS configurations of the program",
+    },
+    Allowed {
+        name: "rustls_pki_types",
+        users: &["oxds-types", "oxds-client", "oxds-grpc-server"],
+        reason: "certificates and keys",
+    },
+    Allowed {
+        name: "serde_core",
+        users: &["oxds-types", "oxds-server"],
+        reason: "types that a program reads from its own files or writes as JSON",
+    },
+    Allowed {
+        name: "serde_json",
+        users: &["oxds-types", "oxds-client"],
+        reason: "trees of JSON: content of resources, metadata of a node",
+    },
+    Allowed {
+        name: "tokio",
+        users: &["oxds-client"],
+        reason: "traits of byte streams, for TLS over a connection of the program",
+    },
+    Allowed {
+        name: "tokio_rustls",
+        users: &["oxds-client"],
+        reason: "the stream of a TLS handshake",
+    },
+    Allowed {
+        name: "tonic",
+        users: &[
+            "oxds-client",
+            "oxds-server",
+            "oxds-channel",
+            "oxds-grpc-server",
+        ],
+        reason: "statuses, bodies and services: the gRPC implementation of the program",
+    },
+    Allowed {
+        name: "tonic_health",
+        users: &["oxds-client"],
+        reason: "the health service beside the admin services",
+    },
+    Allowed {
+        name: "tower_service",
+        users: &["oxds-client", "oxds-channel", "oxds-grpc-server"],
+        reason: "channels and services are tower services",
+    },
 ];
 
 /// Crates whose types users need to call a function or to read its result, so that a crate with them in signatures re-exports them.
-const REEXPORTED: [&str; 2] = ["opentelemetry", "prometheus_client"];
+const REEXPORTED: [&str; 3] = ["opentelemetry", "prometheus_client", "rustls"];
 
 /// Crates of this repository that users do not depend on.
 const INTERNAL: [&str; 5] = [
@@ -39,12 +156,17 @@ const INTERNAL: [&str; 5] = [
 pub(crate) fn check() -> Vec<String> {
     let folder = write_json();
     let mut findings = Vec::new();
-    for (name, allowed) in ALLOWED {
+    let json = |name: &str| -> Value {
         let file = folder.join(name.replace('-', "_") + ".json");
         let text =
             fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let json: Value = serde_json::from_str(&text).expect("JSON");
-        findings.extend(Signatures::of(&json).findings(name, allowed));
+        serde_json::from_str(&text).expect("JSON")
+    };
+    let internal = INTERNAL.map(json);
+    for name in FOR_USERS {
+        let mut signatures = Signatures::of(&json(name));
+        signatures.enter_modules(&internal);
+        findings.extend(signatures.findings(name, &ALLOWED));
     }
     findings
 }
@@ -93,6 +215,8 @@ struct Signatures {
     used: BTreeMap<Foreign, String>,
     /// Ids of items that are re-exported, modules among them.
     reexported: BTreeSet<u64>,
+    /// Paths of items that re-exported modules re-export.
+    paths: BTreeSet<String>,
     /// Paths of re-exported modules and crates: all in them is re-exported.
     modules: BTreeSet<String>,
 }
@@ -135,8 +259,27 @@ impl Signatures {
         };
         self.reexported.insert(id);
         let summary = &json["paths"][id.to_string()];
-        if summary["kind"] == "module" || summary.is_null() {
+        if summary["kind"] == "module" {
+            self.modules.insert(path_of(summary));
+        } else if summary.is_null() {
             self.modules.insert(source.to_owned());
+        }
+    }
+
+    /// Adds what re-exported modules of these crates re-export themselves.
+    fn enter_modules(&mut self, crates: &[Value]) {
+        for json in crates {
+            let paths = json["paths"].as_object().into_iter().flatten();
+            let modules = paths.filter(|(_, summary)| self.modules.contains(&path_of(summary)));
+            let items = modules.flat_map(|(id, _)| {
+                let items = json["index"][id]["inner"]["module"]["items"].as_array();
+                items.into_iter().flatten()
+            });
+            for item in items.map(Value::to_string) {
+                let target = &json["index"][item]["inner"]["use"]["id"];
+                let summary = &json["paths"][target.to_string()];
+                self.paths.insert(path_of(summary));
+            }
         }
     }
 
@@ -158,26 +301,40 @@ impl Signatures {
         }
     }
 
-    fn findings(&self, name: &str, allowed: &[&str]) -> Vec<String> {
+    fn findings(&self, name: &str, allowed: &[Allowed]) -> Vec<String> {
         let mut findings = Vec::new();
         for (foreign, place) in &self.used {
             let package = foreign.package.as_str();
             let is_internal = INTERNAL.contains(&package);
-            if !is_internal && !allowed.contains(&package) {
-                findings.push(format!(
-                    "{place}: {name} has {} in its API: allow {package}, with a reason",
-                    foreign.path
-                ));
-            } else if (is_internal || REEXPORTED.contains(&package)) && !self.has(foreign) {
+            let is_known = FOR_USERS.contains(&package.replace('_', "-").as_str());
+            let mut allowed = allowed
+                .iter()
+                .filter(|allowed| allowed.users.contains(&name));
+            if (is_internal || REEXPORTED.contains(&package)) && !self.has(foreign) {
                 findings.push(format!(
                     "{place}: {name} has {} in its API, and does not re-export it",
                     foreign.path
                 ));
+            } else if !is_internal && !is_known && !allowed.any(|allowed| allowed.name == package) {
+                findings.push(format!(
+                    "{place}: {name} has {} in its API: allow {package}, with a reason",
+                    foreign.path
+                ));
             }
         }
-        for package in allowed {
-            if !self.used.keys().any(|foreign| foreign.package == *package) {
-                findings.push(format!("{name} has nothing of {package} in its API"));
+        for allowed in allowed
+            .iter()
+            .filter(|allowed| allowed.users.contains(&name))
+        {
+            if !self
+                .used
+                .keys()
+                .any(|foreign| foreign.package == allowed.name)
+            {
+                findings.push(format!(
+                    "{name} has nothing of {} in its API, which is allowed because of this: {}",
+                    allowed.name, allowed.reason
+                ));
             }
         }
         findings
@@ -189,7 +346,9 @@ impl Signatures {
             let rest = foreign.path.strip_prefix(module.as_str());
             rest.is_some_and(|rest| rest.starts_with("::"))
         };
-        self.reexported.contains(&foreign.id) || self.modules.iter().any(is_below)
+        self.reexported.contains(&foreign.id)
+            || self.paths.contains(&foreign.path)
+            || self.modules.iter().any(is_below)
     }
 }
 
@@ -201,13 +360,19 @@ fn foreign(json: &Value, id: u64) -> Option<Foreign> {
     if ["std", "core", "alloc"].contains(&package) {
         return None;
     }
-    let parts = summary["path"].as_array()?.iter().filter_map(Value::as_str);
-    let path = parts.collect::<Vec<_>>().join("::");
+    let path = path_of(summary);
     Some(Foreign {
         package: package.to_owned(),
         path,
         id,
     })
+}
+
+/// Path of an item, by its summary.
+fn path_of(summary: &Value) -> String {
+    let parts = summary["path"].as_array().into_iter().flatten();
+    let parts: Vec<_> = parts.filter_map(Value::as_str).collect();
+    parts.join("::")
 }
 
 #[cfg(test)]
@@ -243,10 +408,18 @@ mod tests {
             found.findings("a", &[]),
             ["src/lib.rs:7: a has http::m::T in its API: allow http, with a reason"]
         );
-        assert_eq!(found.findings("a", &["http"]), Vec::<String>::new());
+        let allowed = |name| Allowed {
+            name,
+            users: &["a"],
+            reason: "requests",
+        };
         assert_eq!(
-            found.findings("a", &["http", "h2"]),
-            ["a has nothing of h2 in its API"]
+            found.findings("a", &[allowed("http")]),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            found.findings("a", &[allowed("http"), allowed("h2")]),
+            ["a has nothing of h2 in its API, which is allowed because of this: requests"]
         );
     }
 
@@ -265,6 +438,27 @@ mod tests {
             let shown = Signatures::of(&with_foreign("oxds_core", "module", reexport));
             assert_eq!(shown.findings("a", &[]), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn modules_may_reexport_what_is_defined_elsewhere() {
+        let reexport = json!({ "use": { "source": "oxds_core::front", "id": 5 } });
+        let mut json = with_foreign("oxds_core", "module", reexport);
+        json["paths"]["5"] =
+            json!({ "crate_id": 2, "path": ["oxds_core", "front"], "kind": "module" });
+        let mut found = Signatures::of(&json);
+        assert_eq!(found.findings("a", &[]).len(), 1);
+        found.enter_modules(&[json!({
+            "index": {
+                "0": { "inner": { "module": { "items": [1] } } },
+                "1": { "inner": { "use": { "source": "crate::m::T", "id": 2 } } },
+            },
+            "paths": {
+                "0": { "path": ["oxds_core", "front"], "kind": "module" },
+                "2": { "path": ["oxds_core", "m", "T"], "kind": "struct" },
+            },
+        })]);
+        assert_eq!(found.findings("a", &[]), Vec::<String>::new());
     }
 
     #[test]

@@ -152,6 +152,7 @@ pub use channel::{ResponseFuture, XdsChannel};
 pub use endpoint::Ejected;
 pub use filter::{FilterFuture, FilterRequest, HttpFilter, HttpFilters};
 pub use oxds_client::bootstrap::TransportPolicy;
+pub use oxds_client::credentials::{ChannelCredentials, Configured};
 pub use oxds_client::{Bootstrap, ClientPool, Options};
 pub use oxds_core::lb::{Connectivity, EjectionReason};
 pub use oxds_core::resource::{ExtensionConfig, ExtensionValue, Extensions, Invalid};

@@ -16,7 +16,7 @@
 //!
 //! ```no_run
 //! use oxds_client::{Bootstrap, ClientPool, Update};
-//! use oxds_core::resource::Cluster;
+//! use oxds_client::resource::Cluster;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let bootstrap = Bootstrap::builder("127.0.0.1:18000").node_id("me").build()?;
@@ -54,7 +54,7 @@
 //!
 //! ```
 //! use oxds_client::{Bootstrap, Source, Update, XdsClient};
-//! use oxds_core::resource::Assignment;
+//! use oxds_client::resource::Assignment;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -187,12 +187,16 @@ pub use bootstrap::{Bootstrap, BootstrapError};
 pub use handle::{ClientPool, RawWatch, RawWatchAll, Watch, WatchAll, XdsClient};
 pub use link::{ServerBody, ServerConnection};
 pub use options::Options;
-pub use oxds_core::ads::{Protocol, WatchError, WatchErrorReason};
-pub use oxds_core::resource::{Invalid, ParsedResource, ResourceParser, Typed};
+pub use oxds_core::ads::{AdsTransmit, Protocol, ServerId, WatchError, WatchErrorReason};
+pub use oxds_core::lb::{Connectivity, Headers};
+pub use oxds_core::resolve::{ServerConfig, XdsConfig};
+pub use oxds_core::resource::{self, Invalid, ParsedResource, ResourceParser, Typed};
 pub use oxds_net::transport;
 pub use request_headers::RequestHeaders;
 pub use resolve::{ConfigWatch, ServerConfigWatch};
 pub use runtime::FollowRuntimeError;
 pub use source::Source;
 pub use target::{Target, TargetError};
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;
 pub use update::{RawResource, Update};

@@ -102,3 +102,5 @@ pub use oxds_client::{Bootstrap, ClientPool, Options};
 pub use security::PeerCertificates;
 pub use server::{BoundServer, XdsServer};
 pub use status::{ListenerStatus, ServerStatus};
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;

@@ -115,8 +115,9 @@ pub use transport::BindError;
 // Types of the signatures above, so that a program needs no other crate of oxds.
 pub use envoy_types;
 pub use oxds_core::group::{Definition, GroupUpdate, Membership, NodeMatcher};
-pub use oxds_core::rollout::RolloutPublish;
+pub use oxds_core::rollout::{RolloutPublish, RolloutSource, Unanswered};
 pub use oxds_core::session::{Config, Request, UnknownTypes};
+pub use oxds_core::snapshot::Limits as CacheLimits;
 pub use oxds_core::snapshot::{ChangeSet, Resource, ResourceOrigin, Revision, Snapshot};
 pub use oxds_types::codec::InvalidMessage;
 pub use oxds_types::discovery::{Node, VersionedTypeUrl};
@@ -124,7 +125,7 @@ pub use oxds_types::identity::{ClientApi, FieldCatalogue, Requirement, SemVer, S
 pub use oxds_types::lifecycle;
 pub use oxds_types::runtime::{self, Runtime};
 pub use oxds_types::translate;
-pub use oxds_types::{ApiVersion, Glob, Reference, ResourceType, Version};
+pub use oxds_types::{ApiVersion, Glob, Position, Reference, ResourceType, Version};
 
 /// Compiles and runs the snippets of the guide.
 #[cfg(doctest)]

@@ -14,6 +14,9 @@ mod service;
 
 pub use backend::EchoBackend;
 pub use client::{Call, call};
+pub use oxds_core::lb::policy::PolicyConfig;
+pub use oxds_core::lb::{HealthSet, OutlierConfig};
+pub use oxds_core::resource::{Endpoint, Forward, HttpFilter, RouteAction, UpstreamTls};
 pub use script::{
     ClusterSpec, LocalitySpec, Resources, Script, aggregate, broken, cluster, config, limited,
 };

@@ -39,5 +39,7 @@ pub mod writer;
 
 pub use etcd_store::{EtcdStore, Unusable};
 pub use options::EtcdStoreOptions;
+// The writer returns many types of it.
+pub use oxds_etcd;
 pub use oxds_etcd::follower::FollowerTiming;
 pub use oxds_etcd::{KeyError, Prefix, Segment};
