@@ -11,12 +11,13 @@ use std::sync::Arc;
 ///      └──────────────────────────▲
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ServingMode {
     /// The control plane has not answered yet. The address does not listen.
     Starting,
     /// Connections are accepted.
     Serving,
-    /// The address does not listen. The reason is for people.
+    /// The address does not listen. The reason is a text for operators.
     NotServing(Arc<str>),
 }
 
