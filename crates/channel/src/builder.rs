@@ -80,8 +80,8 @@ impl Builder {
         self
     }
 
-    /// Sets the credentials of the connections to endpoints. The default is plaintext for clusters without a TLS configuration, and TLS
-    /// for those with one (gRFC A29).
+    /// Sets the credentials of the connections to endpoints. The default is plaintext for clusters without a TLS
+    /// configuration, and TLS for those with one (gRFC A29).
     pub fn credentials(mut self, credentials: XdsCredentials) -> Self {
         self.credentials = credentials;
         self
@@ -110,22 +110,22 @@ impl Builder {
         self
     }
 
-    /// Turns retries by policy (gRFC A44) on or off; on by default. Transparent retries of requests that no backend has processed
-    /// stay on.
+    /// Turns retries by policy (gRFC A44) on or off; on by default. Transparent retries of requests that no backend has
+    /// processed stay on.
     pub fn retries(mut self, retries: bool) -> Self {
         self.retries = retries;
         self
     }
 
-    /// Sets the limits, in bytes, of the memory in which request messages are kept for retries by policy: of one RPC, and of all
-    /// RPCs of the channel. An RPC above a limit is sent and not retried. Default: 256 KiB and 16 MiB.
+    /// Sets the limits, in bytes, of the memory in which request messages are kept for retries by policy: of one RPC,
+    /// and of all RPCs of the channel. An RPC above a limit is sent and not retried. Default: 256 KiB and 16 MiB.
     pub fn retry_buffer(mut self, per_call: usize, per_channel: usize) -> Self {
         self.retry_memory = (per_call, per_channel);
         self
     }
 
-    /// Records metrics of the channel. The default is the recorder of its [clients](ClientPool::with_recorder); without one,
-    /// nothing is measured. [`docs/metrics.md`] describes the metrics.
+    /// Records metrics of the channel. The default is the recorder of its [clients](ClientPool::with_recorder); without
+    /// one, nothing is measured. [`docs/metrics.md`] describes the metrics.
     ///
     /// [`docs/metrics.md`]: https://github.com/oxds/oxds/blob/main/docs/metrics.md
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
@@ -133,11 +133,12 @@ impl Builder {
         self
     }
 
-    /// Decides which methods are recorded by their names (`package.Service/Method`) in `grpc.method`, besides those of generated
-    /// clients. All others are recorded as `other`, because their number may be unlimited (gRFC A66).
+    /// Decides which methods are recorded by their names (`package.Service/Method`) in `grpc.method`, besides those of
+    /// generated clients. All others are recorded as `other`, because their number may be unlimited (gRFC A66).
     ///
-    /// Clients that tonic generates declare their methods by a [`GrpcMethod`](tonic::GrpcMethod) in the extensions of the request.
-    /// The default is that no other method is recorded by its name. The filter is called on each RPC of such a method.
+    /// Clients that tonic generates declare their methods by a [`GrpcMethod`](tonic::GrpcMethod) in the extensions of
+    /// the request. The default is that no other method is recorded by its name. The filter is called on each RPC of
+    /// such a method.
     pub fn method_attribute_filter(
         mut self,
         is_recorded: impl Fn(&str) -> bool + Send + Sync + 'static,

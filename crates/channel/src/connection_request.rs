@@ -36,7 +36,7 @@ impl ConnectionRequester {
     /// Asks the driver to connect an endpoint.
     pub(crate) fn send(&self, endpoint: RequestedEndpoint) {
         let token = self.token;
-        // Without a driver there is no channel any more, and no RPC that waits.
+        // The driver ends with the channel, and then no RPC waits.
         let _ = self.requests.send(ConnectionRequest { token, endpoint });
     }
 }

@@ -33,8 +33,8 @@ impl Deadline {
         self.0
     }
 
-    /// Writes the remaining time to the `grpc-timeout` header, for the backend. Returns false, and writes nothing, if no time
-    /// is left.
+    /// Writes the remaining time to the `grpc-timeout` header, for the backend. Returns false, and writes no header, if
+    /// no time is left.
     pub(crate) fn write(self, headers: &mut HeaderMap) -> bool {
         let Some(end) = self.0 else { return true };
         let left = end.saturating_duration_since(Instant::now());

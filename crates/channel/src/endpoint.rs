@@ -1,7 +1,8 @@
 //! An endpoint of an assignment: its identity, its connections, and its entry in the status.
 //!
-//! The children of a policy, which are addresses of which one is connected at a time, have a [`ChildCell`] each: the driver
-//! writes it, picks and the status read it. So an endpoint that gets one more connection changes no picker.
+//! A child of a policy has one or more addresses, and connects to one of them at a time. Each child has a
+//! [`ChildCell`]: the driver writes it, picks and the status read it. So an endpoint that gets one more connection
+//! changes no picker.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +28,7 @@ pub struct Ejected {
     pub until: Instant,
 }
 
-/// Connections of a policy's child. It stays the same while the child has the same addresses, whatever its priority.
+/// Connections of a policy's child. It stays the same while the child has the same addresses, also in another priority.
 #[derive(Debug)]
 pub(crate) struct ChildCell {
     /// `None` while the child is not ready.
@@ -90,7 +91,7 @@ pub(crate) struct PickedConnection {
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointEntry {
     pub(crate) picked: Arc<Picked>,
-    /// The child to which it belongs, and the indexes of its addresses there.
+    /// Its child, and the indexes of its addresses in the child.
     pub(crate) child: Option<(Arc<ChildCell>, SmallVec<[u32; 2]>)>,
     pub(crate) ejected: Option<Ejected>,
     /// Only sessions use it (gRFC A55).
@@ -163,8 +164,8 @@ impl ReadyChild {
                 .filter(|connection| connection.is_open())
         };
         open().find(|connection| connection.has_room()).or_else(|| {
-            // gRFC A105: all connections are at MAX_CONCURRENT_STREAMS, so ask for one more. The RPC queues on the connection
-            // with the fewest streams.
+            // gRFC A105: all connections are at MAX_CONCURRENT_STREAMS, so ask for one more. The RPC queues on the
+            // connection with the fewest streams.
             let emptiest = open().min_by_key(|connection| connection.in_flight())?;
             self.subchannel.grow();
             Some(emptiest)

@@ -1,7 +1,7 @@
 //! The endpoints of a cluster, for the status and channelz.
 //!
-//! The driver puts a table into each picker. It shares the driver's lists, so that a picker does not pay for a status that
-//! is not read; the entries are made when they are asked for.
+//! The driver puts a table into each picker. It shares the driver's lists, so that a picker does not pay for a status
+//! that is not read; the entries are made when the status is read.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -26,8 +26,8 @@ pub struct FilterRequest<'a> {
 
 /// An HTTP filter that the program adds to the channel. One instance exists per configuration.
 ///
-/// Filters run in the order of the listener's `http_filters`, once per RPC, before its first attempt; retries do not run them
-/// again. Register the parser of its configuration with [`HttpFilters::with_filter`].
+/// Filters run in the order of the listener's `http_filters`, once per RPC, before its first attempt; retries do not
+/// run them again. Register the parser of its configuration with [`HttpFilters::with_filter`].
 pub trait HttpFilter: Send + Sync + 'static {
     /// Handles an RPC before it is sent. It may change the headers, wait, or fail the RPC with a status, which no retry
     /// follows.
@@ -36,8 +36,8 @@ pub trait HttpFilter: Send + Sync + 'static {
     /// The future is dropped if the RPC is cancelled or its deadline is over.
     fn request<'a>(&'a self, request: FilterRequest<'a>) -> FilterFuture<'a>;
 
-    /// Handles the headers of the response. Filters do this in the reverse order. It is not called for an RPC that failed
-    /// without a response.
+    /// Handles the headers of the response. Filters do this in the reverse order. It is not called for an RPC that
+    /// failed without a response.
     fn response(&self, headers: &mut HeaderMap) {
         let _ = headers;
     }
@@ -69,9 +69,9 @@ pub trait HttpFilter: Send + Sync + 'static {
 /// # drop(options);
 /// ```
 pub trait HttpFilters: Sized {
-    /// Adds a filter. `type_name` is the full name of its configuration's message, or the name in a `TypedStruct`. `parse` makes
-    /// an instance of a configuration, of the listener or of a `typed_per_filter_config`, which replaces that of the listener
-    /// as a whole.
+    /// Adds a filter. `type_name` is the full name of its configuration's message, or the name in a `TypedStruct`.
+    /// `parse` makes an instance of a configuration, of the listener or of a `typed_per_filter_config`, which replaces
+    /// that of the listener as a whole.
     ///
     /// # Errors
     /// Of `parse`: the rule that the configuration breaks. Then the resource is NACKed.

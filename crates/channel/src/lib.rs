@@ -80,8 +80,8 @@
 //! [`docs/channel.md`] describes each feature with the YAML that turns it on.
 //!
 //! A cluster of another type (`STATIC`, `STRICT_DNS`, `ORIGINAL_DST`, another custom `cluster_type`) or with
-//! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it fail with
-//! the same text; a valid version of it that came before stays in use.
+//! an unsupported policy is NACKed with the field and the reason, as gRPC does for what it does not support. RPCs to it
+//! fail with the same text; a valid version of it that came before stays in use.
 //!
 //! The crate is not a proxy and does not speak HTTP/1. Of tonic it uses the body and the status, not the
 //! transport.
@@ -136,8 +136,8 @@ mod subchannel;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-/// Load-balancing policies of the program (gRFC A52): implement [`CustomPolicy`](policy::CustomPolicy), and register it with
-/// [`Extensions::with_policy`].
+/// Load-balancing policies of the program (gRFC A52): implement [`CustomPolicy`](policy::CustomPolicy), and register it
+/// with [`Extensions::with_policy`].
 pub mod policy {
     pub use oxds_core::lb::policy::{
         CustomEndpoint, CustomPicker, CustomPolicy, CustomUpdate, Demand, Pick, PickCall,

@@ -1,9 +1,9 @@
 //! Pickers: the endpoints that an RPC may go to, in the form that the request path reads.
 //!
-//! A [`ClusterHandle`] lives as long as the routes name the cluster or an RPC may still be sent to it; its [`Picker`] is replaced
-//! whenever an endpoint becomes ready or fails, another priority becomes active, or the assignment changes.
-//! Only counters and connections change in a picker, so a pick is a few atomic operations: no lock, no
-//! allocation. The choice itself is made by [`oxds_core::lb::policy`].
+//! A [`ClusterHandle`] lives as long as the routes name the cluster or an RPC may still be sent to it; its [`Picker`]
+//! is replaced whenever an endpoint becomes ready or fails, another priority becomes active, or the assignment changes.
+//! Only counters and connections change in a picker, so a pick is a few atomic operations: no lock, no allocation. The
+//! choice itself is made by [`oxds_core::lb::policy`].
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,14 +28,14 @@ use crate::limits::RequestLimit;
 use crate::session::{CallSession, SessionPick, SessionTable};
 use crate::subchannel::Subchannel;
 
-/// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago; the
-/// next picker will not have it.
+/// Number of children that a pick tries before it waits. A picked child may have lost its last connection a moment ago;
+/// the next picker will not have it.
 const MAX_TRIES: usize = 4;
 
 /// A cluster of the configuration, with its picker of the moment.
 ///
-/// The routing table and the RPCs that chose the cluster hold it. Its drop is reported to the driver, which then releases the
-/// cluster (gRFC A31, C-231).
+/// The routing table and the RPCs that chose the cluster hold it. Its drop is reported to the driver, which then
+/// releases the cluster (gRFC A31, C-231).
 #[derive(Debug)]
 pub(crate) struct ClusterHandle {
     pub(crate) name: Arc<str>,
@@ -55,12 +55,12 @@ pub(crate) struct ReleasedSender {
 /// Decides, for one cluster, where the next RPC goes.
 #[derive(Debug)]
 pub(crate) struct Picker {
-    /// Assignment with the drop categories; `None` while there is no assignment.
+    /// Assignment with the drop categories; `None` without an assignment.
     pub(crate) assignment: Option<Arc<Assignment>>,
     pub(crate) drops: DropCounts,
-    /// Circuit breaker of the cluster; `None` while there is no cluster.
+    /// Circuit breaker of the cluster; `None` without a configuration.
     pub(crate) limit: Option<Arc<RequestLimit>>,
-    /// Endpoints to which sessions return; `None` if no route has sessions.
+    /// Endpoints of sessions; `None` if no route has sessions.
     pub(crate) sessions: Option<Arc<SessionTable>>,
     pub(crate) state: PickerState,
     /// The active priority and the cluster to which it belongs, for the status.
@@ -189,7 +189,7 @@ impl ClusterHandle {
 impl Drop for ClusterHandle {
     fn drop(&mut self) {
         let ReleasedSender { token, released } = &self.released;
-        // Without a driver there is nothing to release.
+        // The driver releases all clusters when it ends.
         let _ = released.send(*token);
     }
 }
@@ -219,7 +219,7 @@ impl Picker {
 
     fn pick(&self, call: &PickCall<'_>, session: Option<&CallSession>) -> PickResult {
         let session = session.and_then(|session| Some((self.sessions.as_ref()?, session)));
-        // gRFC A75: a session returns to its endpoint whatever the state of the priorities.
+        // gRFC A75: a session returns to its endpoint in every state of the priorities.
         if let Some((sessions, session)) = session {
             match sessions.pick(session.target.addresses()) {
                 SessionPick::Complete(picked) => return PickResult::Complete(picked),

@@ -79,7 +79,7 @@ pub(crate) struct CallState {
     /// Whether the hash policies of the route gave the hash of the request.
     has_hash: bool,
     hash: u64,
-    /// Hash for policies if the route gives none (gRFC A42).
+    /// Hash for policies if the route does not compute one (gRFC A42).
     random_hash: u64,
     /// The route's limit on the duration of the RPC.
     pub(crate) limit: Option<Duration>,
@@ -94,7 +94,7 @@ pub(crate) struct CallState {
 /// Session of an RPC by a route that has sessions.
 #[derive(Debug, Default)]
 struct SessionState {
-    /// Clusters of the route, to which a session may lead, until the filters have run.
+    /// Clusters of the route until the filters have run: a session may choose among them.
     candidates: SmallVec<[Arc<ClusterHandle>; 2]>,
     /// Session that a filter has found.
     call: Option<CallSession>,
@@ -174,7 +174,7 @@ impl ChannelShared {
         self.changed.notified()
     }
 
-    /// Chooses the route and the cluster of an RPC. Returns the reason to wait or to fail if there is none.
+    /// Chooses the route and the cluster of an RPC. Returns the reason to wait or to fail if none matches.
     pub(crate) fn route<B>(
         &self,
         request: &Request<B>,
@@ -214,8 +214,8 @@ impl ChannelShared {
 impl CallState {
     /// Decides the next action of an RPC from the current picker of its cluster.
     pub(crate) fn decide<B>(&self, request: &Request<B>) -> RoutingDecision {
-        // gRFC A31: the cluster is chosen once per RPC, and later picks stay in it, also after the routes have dropped it (C-230,
-        // C-231).
+        // gRFC A31: the cluster is chosen once per RPC, and later picks stay in it, also after the routes have dropped
+        // it (C-230, C-231).
         let Some(cluster) = &self.cluster else {
             return RoutingDecision::Fail(Status::internal("the RPC has no cluster"));
         };

@@ -19,21 +19,21 @@ use oxds_net::transport::{Http, Socket};
 
 /// Credentials of a channel, whose clusters may have TLS by the control plane (gRFC A29).
 ///
-/// A cluster with a TLS configuration is connected by it, with the certificates of the provider instances in the bootstrap. A
-/// cluster without one uses the fallback. If the TLS configuration cannot be used, RPCs fail: the fallback is never used in its
-/// place.
+/// A cluster with a TLS configuration is connected by it, with the certificates of the provider instances in the
+/// bootstrap. A cluster without one uses the fallback. If the TLS configuration cannot be used, RPCs fail: the fallback
+/// is never used in its place.
 ///
-/// The default has plaintext as the fallback. So the TLS configuration of a cluster is never ignored, which differs from gRPC: there
-/// a channel without xDS credentials ignores it.
+/// The default has plaintext as the fallback. So the TLS configuration of a cluster is never ignored, which differs
+/// from gRPC: there a channel without xDS credentials ignores it.
 #[derive(Clone, Debug)]
 pub struct XdsCredentials {
     fallback: Configured<dyn ChannelCredentials>,
 }
 
 impl XdsCredentials {
-    /// Makes credentials with this fallback: plaintext ([`Configured::insecure`]), TLS, or those of the program. The host of their
-    /// handshakes is the authority of the channel, as in gRPC: the service of its target. Channels with equal fallbacks and
-    /// targets share connections.
+    /// Makes credentials with this fallback: plaintext ([`Configured::insecure`]), TLS, or those of the program. The
+    /// host of their handshakes is the authority of the channel, as in gRPC: the service of its target. Channels with
+    /// equal fallbacks and targets share connections.
     #[must_use]
     pub fn new(fallback: Configured<dyn ChannelCredentials>) -> Self {
         Self { fallback }
@@ -46,7 +46,8 @@ impl Default for XdsCredentials {
     }
 }
 
-/// Security of a connection. Part of the key of a pool, because channels with different security must not share a connection.
+/// Security of a connection. Part of the key of a pool, because channels with different security must not share a
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Security {
     Plaintext,

@@ -5,8 +5,8 @@
 //!                                              session has used it for the idle timeout of the cluster
 //! ```
 //!
-//! Endpoints of every priority are in the table, and draining ones. A session connection watches the subchannel of the address,
-//! so that it shares the connections of the policy, and keeps them when the policy releases them.
+//! Endpoints of every priority are in the table, and draining ones. A session connection watches the subchannel of the
+//! address, so that it shares the connections of the policy, and keeps them when the policy releases them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -130,7 +130,7 @@ impl SessionTable {
         }
     }
 
-    /// Records that a session uses an address, to which its next RPC may return.
+    /// Records that a session uses an address: its next RPC may return to it.
     pub(crate) fn record_use(&self, address: SocketAddr) {
         let host = self.hosts.get(&address).filter(|host| host.is_allowed);
         match host.map(|host| host.connection.load()).as_deref() {

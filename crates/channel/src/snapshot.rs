@@ -38,14 +38,15 @@ pub struct ClusterStatus {
     pub policy: Option<String>,
     /// Number of entries of the hash ring of the active priority, if the policy has one (gRFC A42).
     pub ring_size: Option<usize>,
-    /// The active priority; `None` before the first is chosen. The priorities of an aggregate are those of its clusters, one after
-    /// the other (gRFC A37).
+    /// The active priority; `None` before the first is chosen. The priorities of an aggregate are those of its
+    /// clusters, one after the other (gRFC A37).
     pub priority: Option<usize>,
     /// The cluster to which the active priority belongs: another one than `name` if that is an aggregate.
     pub leaf: Option<Arc<str>>,
     /// The message that RPCs to the cluster fail with, if they fail.
     pub error: Option<String>,
-    /// Every usable endpoint of its assignment, in order of priority. If a route has sessions, draining endpoints follow.
+    /// Every usable endpoint of its assignment, in order of priority. If a route has sessions, draining endpoints
+    /// follow.
     pub endpoints: Vec<EndpointStatus>,
 }
 
@@ -61,8 +62,8 @@ pub struct EndpointStatus {
     pub connections: usize,
     /// RPCs under way on these connections, including those of other channels of the pool.
     pub in_flight: u32,
-    /// Weight among the endpoints of the active priority, if the policy makes weights of the load that backends report (gRFC
-    /// A58). The largest is 65,535. `None` while too few weights are known.
+    /// Weight among the endpoints of the active priority, if the policy makes weights of the load that backends report
+    /// (gRFC A58). The largest is 65,535. `None` while too few weights are known.
     pub weight: Option<u16>,
     /// Ejection by outlier detection, if it is ejected.
     pub ejected: Option<Ejected>,

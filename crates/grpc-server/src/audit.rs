@@ -38,8 +38,8 @@ fn timestamp(since_epoch: Duration) -> String {
 
 /// Returns year, month and day of the Gregorian calendar, by the number of days since 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years are counted from March, so that a leap day is the last day of its year; 719,468 days before 1970 an era of 400 years
-    // with 146,097 days began.
+    // Years are counted from March, so that a leap day is the last day of its year; 719,468 days before 1970 an era of
+    // 400 years with 146,097 days began.
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -50,15 +50,15 @@ impl Builder {
         self
     }
 
-    /// Serves these routes, in the place of the services that were added before. `oxds_client::admin::services` returns those of
-    /// the admin services (gRFC A38).
+    /// Serves these routes, in the place of the services that were added before. `oxds_client::admin::services` returns
+    /// those of the admin services (gRFC A38).
     pub fn routes(mut self, routes: Routes) -> Self {
         self.routes = routes;
         self
     }
 
-    /// Uses the control planes of this bootstrap and ignores the environment. The server gets an xDS client of its own; to share it
-    /// with channels and other servers, use [`clients`](Self::clients).
+    /// Uses the control planes of this bootstrap and ignores the environment. The server gets an xDS client of its own;
+    /// to share it with channels and other servers, use [`clients`](Self::clients).
     pub fn bootstrap(self, bootstrap: Bootstrap) -> Self {
         self.clients(ClientPool::new(bootstrap))
     }
@@ -87,8 +87,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long RPCs of a connection may go on when the connection must end: its listener was replaced or deleted, or the
-    /// server shuts down. Default: ten minutes (gRFC A36).
+    /// Sets how long RPCs of a connection may go on when the connection must end: its listener was replaced or deleted,
+    /// or the server shuts down. Default: ten minutes (gRFC A36).
     pub fn drain_grace(mut self, grace: Duration) -> Self {
         self.settings.drain_grace = grace;
         self
@@ -100,8 +100,8 @@ impl Builder {
         self
     }
 
-    /// Sets how many connections of an address may be in their handshake. With one more, the oldest of them is closed, so that
-    /// clients that never finish do not keep others out. At least 1; default: 1,024.
+    /// Sets how many connections of an address may be in their handshake. With one more, the oldest of them is closed,
+    /// so that clients that never finish do not keep others out. At least 1; default: 1,024.
     pub fn max_handshakes(mut self, max: usize) -> Self {
         self.settings.max_handshakes = max.max(1);
         self
@@ -113,14 +113,15 @@ impl Builder {
         self
     }
 
-    /// Sends a PING on each connection after every `interval`, and closes it without an answer after `timeout`. Off by default.
+    /// Sends a PING on each connection after every `interval`, and closes it without an answer after `timeout`. Off by
+    /// default.
     pub fn keepalive(mut self, interval: Duration, timeout: Duration) -> Self {
         self.settings.keepalive = Some((interval, timeout));
         self
     }
 
-    /// Records metrics of the server. The default is the recorder of its [clients](ClientPool::with_recorder); without one,
-    /// nothing is measured. [`docs/metrics.md`] describes the metrics.
+    /// Records metrics of the server. The default is the recorder of its [clients](ClientPool::with_recorder); without
+    /// one, nothing is measured. [`docs/metrics.md`] describes the metrics.
     ///
     /// [`docs/metrics.md`]: https://github.com/oxds/oxds/blob/main/docs/metrics.md
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {

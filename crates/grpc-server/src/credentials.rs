@@ -8,8 +8,8 @@ use tokio_rustls::rustls::ServerConfig;
 
 /// Credentials of a server whose control plane may configure TLS for each filter chain (gRFC A29).
 ///
-/// The default has plaintext as the fallback. So the TLS configuration of a chain is never ignored, which differs from gRPC: there a
-/// server without xDS credentials ignores it.
+/// The default has plaintext as the fallback. So the TLS configuration of a chain is never ignored, which differs from
+/// gRPC: there a server without xDS credentials ignores it.
 #[derive(Clone, Debug)]
 pub struct XdsServerCredentials {
     pub(crate) fallback: FallbackCredentials,
@@ -42,8 +42,8 @@ impl FallbackCredentials {
 }
 
 impl XdsServerCredentials {
-    /// Makes credentials that use TLS where the control plane configures it, and `fallback` elsewhere. A filter chain whose TLS
-    /// configuration cannot be used accepts no connection, and never falls back.
+    /// Makes credentials that use TLS where the control plane configures it, and `fallback` elsewhere. A filter chain
+    /// whose TLS configuration cannot be used accepts no connection, and never falls back.
     #[must_use]
     pub fn new(fallback: FallbackCredentials) -> Self {
         Self { fallback }

@@ -1,4 +1,4 @@
-//! Errors of a server. What the control plane sends is no error here, but the serving mode.
+//! Errors of a server. Faults of the control plane are not errors here: they are in the serving mode.
 
 use std::io;
 use std::net::SocketAddr;

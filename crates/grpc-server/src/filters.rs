@@ -12,8 +12,8 @@ use crate::audit;
 
 /// Headers of an RPC as they were received.
 ///
-/// Routes see a header whose value is no text as absent. To authorization it must be present, or such a value could hide a header
-/// from the rule that denies it.
+/// Routes treat a header whose value is not text as absent. For authorization it is present, because such a value could
+/// otherwise hide a header from the rule that denies it.
 pub(crate) struct ReceivedHeaders<'a>(pub(crate) &'a HeaderMap);
 
 impl Headers for ReceivedHeaders<'_> {

@@ -52,8 +52,8 @@ impl Handshakes {
         }
     }
 
-    /// Begins a handshake. If there are too many, the oldest connection is closed: a slow client connects again, and clients that never finish do
-    /// not keep others out.
+    /// Begins a handshake. If there are too many, the oldest connection is closed: a slow client connects again, and
+    /// clients that never finish do not keep others out.
     pub(crate) fn begin(this: &Arc<Self>, state: &Arc<ListenerState>) -> Handshake {
         let (sender, closed) = oneshot::channel();
         let mut open = this.lock();
@@ -82,8 +82,8 @@ impl Handshakes {
         count
     }
 
-    /// Returns whether another connection may be accepted, if `live` handshakes have not ended. Closed ones count until their tasks
-    /// have run, so that a burst of connections cannot outrun the limit.
+    /// Returns whether another connection may be accepted, if `live` handshakes have not ended. Closed ones count until
+    /// their tasks have run, so that a burst of connections cannot outrun the limit.
     pub(crate) fn has_room(&self, live: usize) -> bool {
         live < self.max.saturating_mul(2)
     }

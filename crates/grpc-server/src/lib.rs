@@ -1,5 +1,5 @@
-//! gRPC servers for tonic services, configured by an xDS control plane (gRFC A36): which connections they accept, and which RPCs
-//! they process.
+//! gRPC servers for tonic services, configured by an xDS control plane (gRFC A36): which connections they accept, and
+//! which RPCs they process.
 //!
 //! ```text
 //!   connection ─► XdsServer: listener ─► filter chain ─► virtual host, route ─► HTTP filters ─► tonic services
@@ -30,16 +30,18 @@
 //!
 //! # Life of a server
 //!
-//! - **Not serving** until the control plane has sent the listener for the address, and all route configurations that it names. The
-//!   address is bound, so that no other process takes it, but does not listen: connections are refused, and clients go elsewhere.
-//! - **Serving**: each connection uses the filter chain that matches it. A connection that no chain matches is closed before a byte
-//!   is sent.
-//! - A new version of the listener is for new connections. Older ones get a GOAWAY, finish their RPCs, and are closed after
-//!   [`drain_grace`](Builder::drain_grace) at the latest. A new version of a route configuration is for all RPCs that start later.
-//! - An invalid resource is NACKed, and the last valid version stays in use. If there is none, the server does not serve, or the RPCs
-//!   of the chain fail with `UNAVAILABLE`.
-//! - If the control plane deletes the listener, the server stops listening and drains its connections. If it cannot be reached, nothing
-//!   changes.
+//! - **Not serving** until the control plane has sent the listener for the address, and all route configurations that
+//!   it names. The address is bound, so that no other process takes it, but does not listen: connections are refused,
+//!   and clients go elsewhere.
+//! - **Serving**: each connection uses the filter chain that matches it. A connection that no chain matches is closed
+//!   before a byte is sent.
+//! - A new version of the listener is for new connections. Older ones get a GOAWAY, finish their RPCs, and are closed
+//!   after [`drain_grace`](Builder::drain_grace) at the latest. A new version of a route configuration is for all RPCs
+//!   that start later.
+//! - An invalid resource is NACKed, and the last valid version stays in use. Without one, the server does not serve, or
+//!   the RPCs of the chain fail with `UNAVAILABLE`.
+//! - If the control plane deletes the listener, the server stops listening and drains its connections. If it cannot be
+//!   reached, nothing changes.
 //!
 //! # Features of xDS
 //!
@@ -64,7 +66,8 @@
 //!
 //! # Cargo features
 //!
-//! - `tls` (off): TLS of connections, and to control planes. Without it, a filter chain with a TLS configuration accepts no connection.
+//! - `tls` (off): TLS of connections, and to control planes. Without it, a filter chain with a TLS configuration
+//!   accepts no connection.
 //!
 //! Tracing target: `oxds::grpc_server`.
 //!

@@ -209,7 +209,8 @@ impl Listening {
         ) {
             return;
         }
-        // Other errors are a lack of file descriptors or memory. Clients that do not finish their handshake must not hold them all.
+        // Other errors are a lack of file descriptors or memory. Clients that do not finish their handshake must not
+        // hold them all.
         let closed = self.handshakes.close_oldest();
         let now = Instant::now();
         let is_news = |warned: Instant| now.duration_since(warned) >= WARN_AGAIN;

@@ -1,8 +1,8 @@
 //! Metrics of a server, under the names of gRFC A66.
 //!
-//! gRFC A66: a method that the server does not have is recorded as `other`, because clients may call any number of them. A tonic
-//! service does not say which methods it has, so the server learns them: the first RPC of a path is recorded when its service
-//! responds, by name unless the response is `UNIMPLEMENTED`.
+//! gRFC A66: a method that the server does not have is recorded as `other`, because clients may call any number of
+//! them. A tonic service does not say which methods it has, so the server learns them: the first RPC of a path is
+//! recorded when its service responds, by name unless the response is `UNIMPLEMENTED`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -25,7 +25,8 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 #[cfg(feature = "tls")]
 use tokio_rustls::server::TlsStream;
 
-/// Verified certificates of a client, its own first: in the extensions of requests over TLS, if the client has a certificate.
+/// Verified certificates of a client, its own first: in the extensions of requests over TLS, if the client has a
+/// certificate.
 ///
 /// It takes the place of `tonic::Request::peer_certs`, which needs the TLS of tonic's own server.
 #[cfg(feature = "tls")]
@@ -99,7 +100,8 @@ pub(crate) async fn open(
         #[cfg(feature = "tls")]
         (ChainSecurity::Fallback, Fallback::Tls(config)) => {
             let stream = TlsAcceptor::from(Arc::clone(config)).accept(socket).await?;
-            // Rules must see the names that the fallback has verified, too, or a rule that denies one of them would not hold.
+            // Rules apply to the names that the fallback has verified, too: otherwise a rule that denies one of them
+            // would have no effect.
             let (_, tls) = stream.get_ref();
             let own = tls.peer_certificates().and_then(<[_]>::first);
             let peer = Peer::new(own, tls.server_name());

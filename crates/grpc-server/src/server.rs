@@ -41,8 +41,8 @@ impl XdsServer {
         }
     }
 
-    /// Binds an address, and starts to ask the control plane for its configuration. Port 0 is a free port, whose number is in
-    /// [`BoundServer::local_addr`] and in the name of the listener resource.
+    /// Binds an address, and starts to ask the control plane for its configuration. Port 0 is a free port, whose number
+    /// is in [`BoundServer::local_addr`] and in the name of the listener resource.
     ///
     /// # Errors
     /// [`ServeError::Bind`].
@@ -64,10 +64,11 @@ impl XdsServer {
         })
     }
 
-    /// Serves an address as the control plane configures it. Returns only with an error. A server may serve several addresses.
+    /// Serves an address as the control plane configures it. Returns only with an error. A server may serve several
+    /// addresses.
     ///
     /// # Errors
-    /// [`ServeError::Bind`]. What the control plane sends, or that it is unreachable, is no error.
+    /// [`ServeError::Bind`]. The state of the control plane is not an error, but the serving mode.
     ///
     /// # Cancel safety
     /// Dropping the future closes the port and its connections at once.
@@ -75,8 +76,9 @@ impl XdsServer {
         self.serve_with_shutdown(address, pending()).await
     }
 
-    /// Serves an address until `signal` completes. Then it closes the port and drains the connections: they get a GOAWAY, and RPCs
-    /// may go on for [`drain_grace`](crate::Builder::drain_grace). Returns when the last connection is closed.
+    /// Serves an address until `signal` completes. Then it closes the port and drains the connections: they get a
+    /// GOAWAY, and RPCs may go on for [`drain_grace`](crate::Builder::drain_grace). Returns when the last connection is
+    /// closed.
     ///
     /// # Errors
     /// As [`serve`](Self::serve).

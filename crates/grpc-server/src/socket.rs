@@ -63,8 +63,8 @@ impl Socket {
         Ok(())
     }
 
-    /// Stops to listen. The address is bound again, so that it does not become the port of an outgoing connection; if that fails,
-    /// [`listen`](Self::listen) tries it again.
+    /// Stops to listen. The address is bound again, so that it does not become the port of an outgoing connection; if
+    /// that fails, [`listen`](Self::listen) tries it again.
     pub(crate) fn close(&mut self) {
         if matches!(self.state, SocketState::Listening(_)) {
             self.state = SocketState::Unbound;

@@ -48,7 +48,7 @@ pub(crate) struct ListenerState {
     pub(crate) handshakes: AtomicUsize,
 }
 
-/// One of a counted number of things, until it is dropped.
+/// A unit of a count, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
     state: Arc<ListenerState>,

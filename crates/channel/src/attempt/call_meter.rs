@@ -28,12 +28,12 @@ pub(crate) struct CallMeter {
     channel: Arc<ChannelMetrics>,
     method: Arc<MethodSeries>,
     started: Instant,
-    /// Status with which the RPC and its attempt end if nothing else happens.
+    /// Status of the RPC and of its attempt, unless another one is set before they end.
     status: Code,
     /// Name of the RPC's cluster, once it is chosen.
     cluster: Option<Arc<str>>,
     attempt: Option<AttemptMeter>,
-    /// End of the attempt before, while there is no active one.
+    /// End of the attempt before, until the next one starts.
     idle_since: Option<Instant>,
     retries: u32,
     transparent_retries: u32,

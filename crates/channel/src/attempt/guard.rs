@@ -25,7 +25,8 @@ pub(crate) const GRPC_STATUS: http::HeaderName = http::HeaderName::from_static("
 pub(crate) struct AttemptEnd<'a> {
     #[expect(dead_code, reason = "weighted round robin reads the trailers only")]
     pub(crate) outcome: CallOutcome,
-    /// Trailers of the endpoint, or its headers if the response has only these; `None` if the attempt broke or was cancelled.
+    /// Trailers of the endpoint, or its headers if the response has only these; `None` if the attempt broke or was
+    /// cancelled.
     pub(crate) trailers: Option<&'a HeaderMap>,
 }
 
@@ -35,8 +36,8 @@ pub(crate) trait AttemptObserver: fmt::Debug + Send + Sync {
     fn ended(&self, end: AttemptEnd<'_>);
 }
 
-/// One attempt of an RPC, from its pick to the end of its response. The drop ends it as broken, unless it ended before: the
-/// connection failed, or the RPC was cancelled.
+/// One attempt of an RPC, from its pick to the end of its response. The drop ends it as broken, unless it ended before:
+/// the connection failed, or the RPC was cancelled.
 #[derive(Debug)]
 pub(crate) struct AttemptGuard {
     /// The stream on the connection, for channelz and `MAX_CONCURRENT_STREAMS`.
@@ -87,8 +88,8 @@ impl AttemptGuard {
         self
     }
 
-    /// Records the end of the response, and returns its outcome. `trailers` are those of the endpoint, or its headers if the
-    /// response has only these.
+    /// Records the end of the response, and returns its outcome. `trailers` are those of the endpoint, or its headers
+    /// if the response has only these.
     pub(crate) fn end(&mut self, trailers: Option<&HeaderMap>) -> CallOutcome {
         if let (Some(load), Some(trailers)) = (self.load.take(), trailers) {
             load.end(trailers);

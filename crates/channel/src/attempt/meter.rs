@@ -58,7 +58,8 @@ impl AttemptMeter {
         self.received.add(data);
     }
 
-    /// Returns the measurements of an attempt that ends. `cluster` is that of its RPC, for an attempt without an endpoint.
+    /// Returns the measurements of an attempt that ends. `cluster` is that of its RPC, for an attempt without an
+    /// endpoint.
     pub(super) fn end<'a>(
         &'a self,
         now: Instant,

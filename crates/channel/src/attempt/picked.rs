@@ -40,7 +40,8 @@ impl fmt::Display for Picked {
 pub struct Dropped {
     /// Name of the cluster.
     pub cluster: Arc<str>,
-    /// Category of the assignment's `drop_overloads`; `None` if the limit of concurrent requests was reached (gRFC A32).
+    /// Category of the assignment's `drop_overloads`; `None` if the limit of concurrent requests was reached (gRFC
+    /// A32).
     pub category: Option<Arc<str>>,
     max_requests: u32,
 }

@@ -38,7 +38,7 @@ pub(crate) fn never_processed(error: &StreamError) -> bool {
         return false;
     };
     let refused = h2.reason() == Some(h2::Reason::REFUSED_STREAM);
-    // h2 reports a remote GOAWAY, whatever its code, only for streams above the server's last
+    // h2 reports a remote GOAWAY with any code only for streams above the server's last
     // stream id, and for requests that had no stream yet: neither was processed (RFC 9113 §6.8).
     h2.is_remote() && (refused || h2.is_go_away())
 }

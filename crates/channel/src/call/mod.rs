@@ -46,8 +46,8 @@ use crate::stream::{Incoming, RequestBody, SendError, StreamError};
 /// Requests that never left the channel do not count (gRFC A6).
 const MAX_TRANSPARENT_RETRIES: u32 = 5;
 
-/// Extension of a request that makes its RPC wait for ready, or not, whatever the
-/// [default of the channel](crate::Builder::wait_for_ready) is.
+/// Extension of a request that makes its RPC wait for ready, or not, in the place of the
+/// [default of the channel](crate::Builder::wait_for_ready).
 ///
 /// A wait-for-ready RPC is not failed by an unreachable control plane, missing or invalid resources, or
 /// unreachable endpoints: it waits until it can be sent, or until its deadline. It has no other time
@@ -63,15 +63,16 @@ const MAX_TRANSPARENT_RETRIES: u32 = 5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitForReady(pub bool);
 
-/// Extension of a response: the number of attempts by the retry policy before the one that got this response, or whose failure it is.
-/// Present if the channel was [built](crate::Builder::report_picks) to report picks.
+/// Extension of a response: the number of attempts by the retry policy before the one that got this response, or whose
+/// failure it is. Present if the channel was [built](crate::Builder::report_picks) to report picks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PreviousAttempts(pub u32);
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("grpc-rust-oxds/", env!("CARGO_PKG_VERSION")));
 
-/// Runs one RPC. A failure becomes a response with a status. The request is taken by parts; nothing useful is left in it.
+/// Runs one RPC. A failure becomes a response with a status. The request is taken by parts; nothing useful is left in
+/// it.
 pub(crate) async fn run(
     shared: &ChannelShared,
     request: &mut Request<RequestBody>,
@@ -83,8 +84,8 @@ pub(crate) async fn run(
     }
 }
 
-/// State of one RPC until the head of the response. The request is kept outside, and no future below takes either by value: a
-/// future has room for each of its arguments twice, and every RPC allocates and fills it.
+/// State of one RPC until the head of the response. The request is kept outside, and no future below takes either by
+/// value: a future has room for each of its arguments twice, and every RPC allocates and fills it.
 struct Rpc<'a> {
     shared: &'a ChannelShared,
     state: CallState,
@@ -161,8 +162,8 @@ impl<'a> Rpc<'a> {
         }
     }
 
-    /// Picks an endpoint, sends the request, and waits for the head of the response or for the end of the back-off after a
-    /// failure.
+    /// Picks an endpoint, sends the request, and waits for the head of the response or for the end of the back-off
+    /// after a failure.
     async fn attempt(
         &mut self,
         request: &mut Request<RequestBody>,
@@ -175,8 +176,8 @@ impl<'a> Rpc<'a> {
             added,
         } = self.pick(request, retry).await?;
         self.recorder.attempt(guard, &picked);
-        // Saved without the headers and the authority of this attempt. gRFC A28: routes do not see the user agent of the
-        // transport, also at a retry (C-226).
+        // Saved without the headers and the authority of this attempt. gRFC A28: routes do not see the user agent of
+        // the transport, also at a retry (C-226).
         let head = SavedHead::of(request);
         if !head.has_agent {
             request.headers_mut().insert(USER_AGENT, AGENT);
@@ -379,8 +380,8 @@ impl<'a> Rpc<'a> {
     ) -> Result<PickedConnection, Status> {
         let shared = self.shared;
         self.recorder.start_attempt(self.state.cluster());
-        // Most RPCs are decided at the first attempt and need no notification. A failure must not be decided again: a drop would
-        // be drawn twice.
+        // Most RPCs are decided at the first attempt and need no notification. A failure must not be decided again: a
+        // drop would be drawn twice.
         match self.state.decide(request) {
             RoutingDecision::Send(picked) => return Ok(picked),
             RoutingDecision::Fail(status) => return Err(status),

@@ -81,8 +81,8 @@ impl RetryState {
         self.policy.is_some()
     }
 
-    /// Counts a request that is about to be sent, and returns the body of another attempt. Returns `None` if the request cannot be
-    /// sent again.
+    /// Counts a request that is about to be sent, and returns the body of another attempt. Returns `None` if the
+    /// request cannot be sent again.
     pub(super) fn save(&mut self, body: &RequestBody) -> Option<RequestBody> {
         self.sent += 1;
         match &self.saved {
@@ -92,8 +92,8 @@ impl RetryState {
         }
     }
 
-    /// Returns the time to wait before the next attempt, or `None` if the failure with this status is final. `headers` are those
-    /// of the response, if there was one.
+    /// Returns the time to wait before the next attempt, or `None` if the failure with this status is final. `headers`
+    /// are those of the response, if there was one.
     pub(super) fn delay(
         &mut self,
         status: &Status,

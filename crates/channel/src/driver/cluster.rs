@@ -71,7 +71,8 @@ struct PickerChanges {
 }
 
 impl ClusterDriver {
-    /// `requester` asks the driver to connect the idle endpoints that RPCs wait for, and `released` that the handle was dropped.
+    /// `requester` asks the driver to connect the idle endpoints that RPCs wait for, and `released` that the handle was
+    /// dropped.
     pub(super) fn new(
         name: Arc<str>,
         members: Members,
@@ -136,7 +137,8 @@ impl ClusterDriver {
         }
     }
 
-    /// Applies the cluster's part of a new configuration. `has_sessions` tells whether a route keeps sessions at endpoints.
+    /// Applies the cluster's part of a new configuration. `has_sessions` tells whether a route keeps sessions at
+    /// endpoints.
     pub(super) fn configure(
         &mut self,
         now: Instant,
@@ -233,8 +235,8 @@ impl ClusterDriver {
     fn set_state(&mut self, place: ChildPlace, state: Connectivity) {
         if let Some(level) = self.levels.get_mut(place.priority) {
             level.set_state(place.child, state);
-            // gRFC A37: an endpoint that fails or loses its connection asks for the addresses of the host again (C-254). An
-            // assignment comes without being asked for (C-255).
+            // gRFC A37: an endpoint that fails or loses its connection asks for the addresses of the host again
+            // (C-254). The control plane sends assignments by itself (C-255).
             if let Some(leaf) = self.leaves.get(level.leaf())
                 && let Discovery::LogicalDns(host) = &leaf.config.cluster.discovery
                 && matches!(state, Connectivity::TransientFailure | Connectivity::Idle)
@@ -291,7 +293,8 @@ impl ClusterDriver {
         let failed_with = self.last_failure();
         self.picker.is_outdated |= failed_with != self.picker.failed_with;
         self.picker.failed_with = failed_with;
-        // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide again.
+        // A ready endpoint that gets or loses a connection changes no picker; RPCs that wait for it must still decide
+        // again.
         if (std::mem::take(&mut self.picker.is_outdated) || active != self.failover.active)
             && let Some(handle) = self.handle.upgrade()
         {
@@ -363,8 +366,8 @@ impl ClusterDriver {
         }
     }
 
-    /// Makes the children of a priority members, which connects them if the policy does so. Has no effect on a priority whose
-    /// children are members.
+    /// Makes the children of a priority members, which connects them if the policy does so. Has no effect on a priority
+    /// whose children are members.
     fn connect_changed(&mut self, now: Instant, priority: usize) {
         let level = &mut self.levels[priority];
         if level.is_connected() {

@@ -49,7 +49,8 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// Makes a leaf. `before` is the leaf of the same cluster in the configuration before; `members` are those of the cluster.
+    /// Makes a leaf. `before` is the leaf of the same cluster in the configuration before; `members` are those of the
+    /// cluster.
     pub(super) fn new(
         now: Instant,
         config: &Arc<LeafCluster>,
@@ -82,8 +83,8 @@ impl Leaf {
         before: Option<Self>,
         members: &Members,
     ) -> Self {
-        // The new load handle is made before the old one is dropped, so that the LRS stream of a cluster that stays does not
-        // end.
+        // The new load handle is made before the old one is dropped, so that the LRS stream of a cluster that stays
+        // does not end.
         let load = context.loads.and_then(|loads| loads.of(&config.cluster));
         // gRFC A50: endpoints that stay keep their counts and their ejection.
         let (mut detector, sessions) = match before {
@@ -139,8 +140,8 @@ impl Leaf {
         }
     }
 
-    /// Returns a priority. `before` is the one that it continues: if nothing changed, it is the same, and otherwise endpoints that
-    /// did not change keep their addresses.
+    /// Returns a priority. `before` is the one that it continues: if nothing changed, it is the same, and otherwise
+    /// endpoints that did not change keep their addresses.
     pub(super) fn level(
         &self,
         place: LevelPlace,
@@ -194,7 +195,7 @@ impl Leaf {
         self.sessions.set_ejections(is_ejected);
     }
 
-    /// Returns the addresses of a priority to which sessions may return.
+    /// Returns the addresses of a priority for the table of sessions.
     fn hosts<'a>(
         &'a self,
         level: &'a PriorityLevel,
@@ -353,8 +354,8 @@ fn drop_counts(load: Option<&ClusterLoad>, config: &LeafCluster) -> DropCounts {
 
 /// Returns, for each new priority, the old priority that it continues, if any.
 ///
-/// gRFC A56, child name reuse: it is the first old priority of the same cluster, in the order of the new one's localities, that has
-/// one of them and is not continued already.
+/// gRFC A56, child name reuse: it is the first old priority of the same cluster, in the order of the new one's
+/// localities, that has one of them and is not continued already.
 pub(super) fn continued_priorities(
     old: &[Arc<LeafCluster>],
     new: &[Arc<LeafCluster>],

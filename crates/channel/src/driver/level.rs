@@ -86,8 +86,8 @@ struct UnchangedChildren<'a> {
 }
 
 impl PriorityLevel {
-    /// Makes a priority of a leaf, of the endpoints of its localities. `before` is the priority before the update, if it is at the
-    /// same place of the same cluster resource.
+    /// Makes a priority of a leaf, of the endpoints of its localities. `before` is the priority before the update, if
+    /// it is at the same place of the same cluster resource.
     pub(super) fn new(
         place: LevelPlace,
         config: &Arc<LeafCluster>,
@@ -109,7 +109,7 @@ impl PriorityLevel {
         }
     }
 
-    /// Takes over a new configuration if nothing of it concerns this priority. Returns whether it did.
+    /// Takes over a new configuration if this priority is the same in it. Returns whether it did.
     pub(super) fn keep(&mut self, place: LevelPlace, config: &Arc<LeafCluster>) -> bool {
         let is_same =
             self.is_at(place, config) && self.localities() == localities(config, place.number);

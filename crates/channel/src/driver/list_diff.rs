@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Returns, for each item of the list after an update, the index of the same item before it; `None` for an item that is new or has
-/// changed. Keys are unique in a list.
+/// Returns, for each item of the list after an update, the index of the same item before it; `None` for an item that is
+/// new or has changed. Keys are unique in a list.
 pub(super) fn unchanged<A, B, K: Hash + Eq>(
     before: &[A],
     after: &[B],

@@ -215,7 +215,7 @@ impl Members {
         }
     }
 
-    /// Sets the receiver of a member's load reports, with the time between them. Without one, the endpoint is not asked for them.
+    /// Sets the receiver of a member's load reports, with the time between them. Without one, no reports are requested.
     pub(super) fn watch_reports(&mut self, id: usize, reports: Option<ReportRequest>) {
         if let Some(member) = self.members.get_mut(id).and_then(Option::as_mut) {
             let new = |request| {
@@ -375,7 +375,8 @@ impl Member {
         }
     }
 
-    /// Returns whether it is this child of a leaf: one with the same addresses, in the same order, and the same security.
+    /// Returns whether it is this child of a leaf: one with the same addresses, in the same order, and the same
+    /// security.
     fn is(&self, scope: &Arc<str>, targets: &Targets) -> bool {
         let own = self.addresses.iter();
         let own = own.map(|each| (&each.address, &each.security));

@@ -1,8 +1,8 @@
 //! Connections of a leaf that sessions use (gRFC A55, A75).
 //!
-//! An address gets a connection of its own when a session uses it for the first time: a watch of the subchannel that the
-//! policy uses, too. It stays until no session has used it for the idle timeout of the cluster, although the policy releases it:
-//! the endpoint drains, or its priority is not active any more.
+//! An address gets a connection of its own when a session uses it for the first time: a watch of the subchannel that
+//! the policy uses, too. It stays until no session has used it for the idle timeout of the cluster, although the policy
+//! releases it: the endpoint drains, or its priority is not active any more.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

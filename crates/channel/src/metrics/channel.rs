@@ -121,8 +121,8 @@ impl ChannelMetrics {
 
     /// Returns whether a method is recorded with its name.
     fn is_recorded<B>(&self, request: &Request<B>, path: &str) -> bool {
-        // gRFC A66: names that no code declares may be any number, so they are recorded only if the application says so.
-        // Clients that tonic generates declare theirs in an extension.
+        // gRFC A66: names that no code declares may be any number, so they are recorded only if the application says
+        // so. Clients that tonic generates declare theirs in an extension.
         let declared = request.extensions().get::<GrpcMethod<'static>>();
         let is_declared = declared.is_some_and(|method| {
             path.split_once('/') == Some((method.service(), method.method()))

@@ -6,8 +6,9 @@
 //!  subchannels ─▶ SubchannelMetrics ┘    names, labels
 //! ```
 //!
-//! All of it exists only if the channel has a recorder: without one, RPCs read no clock and count nothing. With one, an RPC takes
-//! no lock here: the series of its method are found by atomic loads, and bound to the recorder at their first use.
+//! All of it exists only if the channel has a recorder: without one, RPCs read no clock and count nothing. With one, an
+//! RPC takes no lock here: the series of its method are found by atomic loads, and bound to the recorder at their first
+//! use.
 
 mod channel;
 mod subchannel;

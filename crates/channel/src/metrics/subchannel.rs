@@ -10,7 +10,8 @@ use oxds_client::metrics::{
 
 use super::channel::{ChannelMetrics, locality_label};
 
-/// Recorder of a subchannel: that of the first channel with a recorder that uses it, so that a shared subchannel counts once.
+/// Recorder of a subchannel: that of the first channel with a recorder that uses it, so that a shared subchannel counts
+/// once.
 #[derive(Debug)]
 pub(crate) struct SubchannelMetrics {
     channel: Arc<ChannelMetrics>,
@@ -101,7 +102,7 @@ impl DisconnectReason {
             ErrorKind::ConnectionReset => Self::Reset,
             ErrorKind::TimedOut => Self::TimedOut,
             ErrorKind::ConnectionAborted => Self::Aborted,
-            // gRFC A94: the end of the stream is no error of the socket.
+            // gRFC A94: the end of the stream does not count as an error of the socket.
             ErrorKind::UnexpectedEof => Self::Unknown,
             _ => Self::Socket,
         }

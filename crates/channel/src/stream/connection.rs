@@ -91,8 +91,8 @@ impl Connection {
         !self.going_away.is_received() && !self.closed.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a connection that has ended, or goes away, was of use: the endpoint ended a stream on it, or sent a
-    /// GOAWAY while it had one.
+    /// Returns whether a connection that has ended, or goes away, was useful: the endpoint ended a stream on it, or
+    /// sent a GOAWAY while it had one.
     pub(crate) fn was_useful(&self) -> bool {
         let busy = self.going_away.is_received() && self.in_flight() > 0;
         busy || self.ended.load(Ordering::Relaxed) > 0

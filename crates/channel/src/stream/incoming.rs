@@ -13,8 +13,8 @@ use super::slot::{StreamError, StreamSlot};
 
 type FrameResult = Option<Result<Frame<Bytes>, StreamError>>;
 
-/// Bytes whose window may be held back until the next poll, so that a small response gives its window back only once, with its
-/// stream: 1 KiB, of which ten thousand streams that are not polled hold less than the window of their connection.
+/// Bytes whose window may be held back until the next poll, so that a small response gives its window back only once,
+/// with its stream. 1 KiB: ten thousand streams that are not polled hold less than the window of their connection.
 const MAX_UNRELEASED: usize = 1 << 10;
 
 /// Body of a response. Dropping it before its end cancels the stream (`RST_STREAM`), with the rest of the request.

@@ -1,8 +1,8 @@
 //! The pump of a streaming request body: takes frames from the application and gives them to HTTP/2.
 //!
-//! A frame is taken when those before it have room in the endpoint's windows, so that few wait here: two, and small ones of
-//! together 16 KiB. The end of the stream goes with the last data frame, if the application ends the body at once; a frame never
-//! waits for the next.
+//! A frame is taken when those before it have room in the endpoint's windows, so that few wait here: two, and small
+//! ones of together 16 KiB. The end of the stream goes with the last data frame, if the application ends the body at
+//! once; a frame never waits for the next.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use tonic::Status;
 
 use super::request::StreamedBody;
 
-/// Bytes that are handed over without a look at the endpoint's windows, which costs more than a small message. As much as one
-/// frame of HTTP/2 may have.
+/// Bytes that are handed over without a look at the endpoint's windows, which costs more than a small message. As much
+/// as one frame of HTTP/2 may have.
 const MAX_UNCHECKED: usize = 16 << 10;
 
 /// A request body that is sent in a task of its own. Dropping it stops the task, and cancels the stream unless the body
@@ -77,7 +77,7 @@ struct Sending {
     next: Option<Bytes>,
     /// Bytes that were sent since there was room.
     unchecked: usize,
-    /// Whether `next` waits for room, for which h2 was asked.
+    /// Whether `next` waits for room that was requested from h2.
     needs_room: bool,
 }
 
@@ -85,13 +85,14 @@ impl Sending {
     async fn run(mut self, failure: Arc<OnceLock<Status>>) {
         if let Err(status) = poll_fn(|cx| self.poll_send(cx)).await {
             let _ = failure.set(status);
-            // gRPC: a client that cannot finish its request cancels the RPC. The response fails then, and has the status.
+            // gRPC: a client that cannot finish its request cancels the RPC. The response fails then, and has the
+            // status.
             self.stream.send_reset(Reason::CANCEL);
         }
     }
 
-    /// Sends until the body has ended, or nothing can be sent now. Completes also when the endpoint has ended the stream:
-    /// the response has the reason.
+    /// Sends until the body has ended, or nothing can be sent now. Completes also when the endpoint has ended the
+    /// stream: the response has the reason.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
         if self.stream.poll_reset(cx).is_ready() {
             return Poll::Ready(Ok(()));
@@ -114,7 +115,7 @@ impl Sending {
                     self.flush(true);
                     return Poll::Ready(Ok(()));
                 }
-                // An empty frame says nothing, and servers count many of them as an attack.
+                // An empty frame carries no data, and servers count many of them as an attack.
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => {
                     if !self.flush(false) {

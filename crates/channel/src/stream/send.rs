@@ -1,9 +1,9 @@
 //! Sends requests, on the caller's task.
 //!
-//! The caller's task puts the request into h2's buffer, and the connection's task writes it: there is no queue between
-//! them, and no task per unary request. A unary body is handed over as a whole, without a copy; h2 sends it as the
-//! endpoint's windows allow. A streaming body that is not ready as a whole has a [`Pump`] in a task of its own, so that it is
-//! sent whether the caller waits for the response, reads it, or does neither.
+//! The caller's task puts the request into h2's buffer, and the connection's task writes it: they share no queue, and a
+//! unary request needs no task. A unary body is handed over as a whole, without a copy; h2 sends it as the endpoint's
+//! windows allow. A streaming body that is not ready as a whole has a [`Pump`] in a task of its own, so that it is sent
+//! whether the caller waits for the response, reads it, or does neither.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ impl Connection {
 }
 
 impl RequestSender {
-    /// Sends a request, and waits for the head of the response. Waits for a stream before that, if the connection has as
-    /// many as the server allows. The request is taken by parts, because moving it as a whole would make the futures of
-    /// all callers larger; nothing useful is left in it.
+    /// Sends a request, and waits for the head of the response. Waits for a stream before that, if the connection has
+    /// as many as the server allows. The request is taken by parts, because moving it as a whole would make the futures
+    /// of all callers larger; nothing useful is left in it.
     ///
     /// # Errors
     /// [`SendError`].

@@ -8,7 +8,8 @@
 //!                first in, first out
 //! ```
 //!
-//! The RPCs wait here and not in the HTTP/2 library, which would open the stream of an RPC that is cancelled meanwhile.
+//! The RPCs wait here and not in the HTTP/2 library, which would open a stream also for an RPC that was cancelled while
+//! it waited.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -10,8 +10,9 @@ use oxds_net::transport::{self, DialError, Keepalive, Opened, ServerUri};
 use crate::security::Security;
 use crate::stream::{Connection, ConnectionDriver};
 
-/// Bytes of one response that the endpoint may send before the application reads: 2 MiB, as in hyper, which allows 100 MB/s over a
-/// round trip of 20 ms. With 4 MiB, an echo of 4 MiB on one machine cost 1.5 % more CPU: what is read is not in the cache any more.
+/// Bytes of one response that the endpoint may send before the application reads: 2 MiB, as in hyper, which allows 100
+/// MB/s over a round trip of 20 ms. With 4 MiB, an echo of 4 MiB on one machine cost 1.5 % more CPU: what is read is
+/// not in the cache any more.
 const STREAM_WINDOW: u32 = 2 << 20;
 
 /// The same for all responses of a connection: 16 MiB, the largest window that grpc-go's and hyper's estimates of the

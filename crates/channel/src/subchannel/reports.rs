@@ -1,7 +1,7 @@
 //! Load reports of an endpoint out of band (gRFC A51): one stream on its connection, for all who watch them.
 //!
-//! The task exists while there is a watcher. It opens the stream on the first open connection, with the shortest of the periods
-//! of its watchers, and opens it again when that period or the connection changes.
+//! The task exists while there is a watcher. It opens the stream on the first open connection, with the shortest of the
+//! periods of its watchers, and opens it again when that period or the connection changes.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use super::watchers::ReportWatchers;
 use crate::attempt::{non_grpc, outcome_of, status};
 use crate::stream::{Connection, RequestBody};
 
-/// Receives reports until there is no watcher.
+/// Receives reports until the last watcher is removed.
 pub(super) async fn run(shared: Arc<SubchannelShared>, watchers: Arc<ReportWatchers>) {
     loop {
         // Created before the state is read, so that a change after that is not missed.
@@ -73,7 +73,8 @@ fn open_connection(shared: &SubchannelShared) -> Option<Arc<Connection>> {
     connections.into_iter().find(|one| one.is_open())
 }
 
-/// Receives reports on one connection, as long as the machine wants. Never completes if the server does not have the method.
+/// Receives reports on one connection, as long as the machine wants. Never completes if the server does not have the
+/// method.
 async fn receive(
     shared: &SubchannelShared,
     connection: &Arc<Connection>,

@@ -16,12 +16,13 @@ use super::state::{Connections, SubchannelShared, SubchannelState};
 use crate::metrics::DisconnectReason;
 use crate::stream::{Connection, ConnectionDriver};
 
-/// Age from which a connection counts as of use even if it carried no call. One second, as the first step of gRPC's
+/// Age from which a connection counts as useful even if it carried no call. One second, as the first step of gRPC's
 /// connection backoff.
 const SHORT_LIVED: Duration = Duration::from_secs(1);
 
-/// Connections in a row that may end early without a call before the next dial backs off. The rule of gRPC has no limit; this
-/// one is ours, so that an endpoint that accepts and closes, or sends a GOAWAY to everyone, causes no hot loop.
+/// Connections in a row that may end early without a call before the next dial backs off. The rule of gRPC has no
+/// limit; this one is ours, so that an endpoint that accepts and closes, or sends a GOAWAY to everyone, causes no hot
+/// loop.
 const MAX_USELESS: u32 = 5;
 
 /// Most connections to one address (gRFC A105).
@@ -45,8 +46,8 @@ pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
                     let was_useful = ready(&shared, first).await;
                     useless = if was_useful { 0 } else { useless + 1 };
                     if useless < MAX_USELESS {
-                        // gRPC connection backoff: only attempts that fail before the server's SETTINGS back off. After a
-                        // connection that was ready, the next dial starts at once.
+                        // gRPC connection backoff: only attempts that fail before the server's SETTINGS back off. After
+                        // a connection that was ready, the next dial starts at once.
                         backoff.reset();
                     } else {
                         shared.enter(SubchannelState::Connecting);
@@ -69,8 +70,8 @@ pub(super) async fn run(shared: Arc<SubchannelShared>, mut stopped: Stopped) {
     shared.release_connections();
 }
 
-/// Stays in state `Ready` until no connection takes requests any more: each is closed, or goes away. Returns whether one of
-/// them was of use.
+/// Stays in state `Ready` until no connection takes requests any more: each is closed, or goes away. Returns whether
+/// one of them was useful.
 async fn ready(shared: &SubchannelShared, first: (Arc<Connection>, ConnectionDriver)) -> bool {
     let since = Instant::now();
     let (ended_sender, mut ended) = mpsc::unbounded_channel();
@@ -157,7 +158,7 @@ async fn dial_once(
     .await
 }
 
-/// Logs the failure of a security handshake, which somebody must fix, once per text.
+/// Logs the failure of a security handshake once per text: an operator must fix it.
 fn log_security(shared: &SubchannelShared, error: &DialError, logged: &mut Option<String>) {
     if let DialError::Security(error) = error {
         let text = error.to_string();

@@ -98,8 +98,9 @@ impl EchoBackend {
         self.state.failures.store(count, Ordering::Relaxed);
     }
 
-    /// Returns the headers of the last call that had a header `x-keep`, or came while [`fail_next`](Self::fail_next) was in
-    /// effect, with its `:authority` as `x-authority` and its `:scheme` as `x-scheme`. Others are not kept, because that costs time.
+    /// Returns the headers of the last call that had a header `x-keep`, or came while [`fail_next`](Self::fail_next)
+    /// was in effect, with its `:authority` as `x-authority` and its `:scheme` as `x-scheme`. Others are not kept,
+    /// because that costs time.
     pub fn request_headers(&self) -> Arc<HeaderMap> {
         self.state.request_headers.load_full()
     }
@@ -109,8 +110,8 @@ impl EchoBackend {
         self.state.trailers.store(Arc::new(trailers));
     }
 
-    /// Sends this load report on each stream of reports out of band (gRFC A51), as an encoded `OrcaLoadReport`; `None` ends the open
-    /// streams, and later ones fail with UNIMPLEMENTED, as before the first call.
+    /// Sends this load report on each stream of reports out of band (gRFC A51), as an encoded `OrcaLoadReport`; `None`
+    /// ends the open streams, and later ones fail with UNIMPLEMENTED, as before the first call.
     pub fn set_report(&self, report: Option<&[u8]>) {
         let framed = report.map(|report| {
             let length = u32::try_from(report.len()).unwrap_or_default();

@@ -36,7 +36,7 @@ const LISTENER: &str = "scripted";
 pub struct Script {
     resources: mpsc::UnboundedSender<Resources>,
     lookups: Arc<AtomicUsize>,
-    asked_again: Arc<AtomicUsize>,
+    requested_lookups: Arc<AtomicUsize>,
 }
 
 /// All resources of a channel, by type and name.
@@ -71,11 +71,11 @@ impl Script {
     pub fn channel(builder: Builder) -> Result<(Self, XdsChannel), BuildError> {
         let (resources, updates) = mpsc::unbounded_channel();
         let lookups = Arc::<AtomicUsize>::default();
-        let asked_again = Arc::<AtomicUsize>::default();
+        let requested_lookups = Arc::<AtomicUsize>::default();
         let channel = builder.with_source(Scripted {
             updates,
             lookups: Arc::clone(&lookups),
-            asked_again: Arc::clone(&asked_again),
+            requested_lookups: Arc::clone(&requested_lookups),
             current: Resources(HashMap::new()),
             watched: HashSet::new(),
             resolver: Resolver::new(LISTENER, "svc"),
@@ -83,7 +83,7 @@ impl Script {
         let script = Self {
             resources,
             lookups,
-            asked_again,
+            requested_lookups,
         };
         Ok((script, channel))
     }
@@ -93,9 +93,9 @@ impl Script {
         self.lookups.load(Ordering::Relaxed)
     }
 
-    /// Returns how often the channel has asked for another lookup.
-    pub fn asked_again(&self) -> usize {
-        self.asked_again.load(Ordering::Relaxed)
+    /// Returns how often the channel has requested another lookup.
+    pub fn requested_lookups(&self) -> usize {
+        self.requested_lookups.load(Ordering::Relaxed)
     }
 
     /// Replaces all resources. Has no effect after the channel was dropped.
@@ -116,7 +116,7 @@ impl Script {
 struct Scripted {
     updates: mpsc::UnboundedReceiver<Resources>,
     lookups: Arc<AtomicUsize>,
-    asked_again: Arc<AtomicUsize>,
+    requested_lookups: Arc<AtomicUsize>,
     current: Resources,
     watched: HashSet<(ResourceType, Arc<str>)>,
     resolver: Resolver,
@@ -137,7 +137,7 @@ impl XdsConfigSource for Scripted {
     }
 
     fn look_up_again(&mut self, _: &DnsTarget) {
-        self.asked_again.fetch_add(1, Ordering::Relaxed);
+        self.requested_lookups.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -29,8 +29,8 @@ async fn c220_failed_lookup_is_in_the_status_of_the_rpc() {
     assert!(status.message().contains(text), "{status}");
 }
 
-/// Given clusters of a host and of an assignment, when their backends end, then the channel asks for another lookup of the host, and
-/// for nothing else.
+/// Given clusters of a host and of an assignment, when their backends end, then the channel asks for another lookup of
+/// the host, and for nothing else.
 #[tokio::test]
 async fn c254_c255_ended_connection_asks_for_a_lookup() {
     for (is_dns, asks) in [(true, true), (false, false)] {
@@ -44,12 +44,12 @@ async fn c254_c255_ended_connection_asks_for_a_lookup() {
         };
         script.set(config(ALL, vec![spec]));
         ready(&channel, 1).await;
-        assert_eq!(script.asked_again(), 0);
+        assert_eq!(script.requested_lookups(), 0);
         drop(backend);
         // when a connection was refused
         eventually(|| channel.status().clusters[0].connectivity == Connectivity::TransientFailure)
             .await;
         // then
-        eventually(|| (script.asked_again() > 0) == asks).await;
+        eventually(|| (script.requested_lookups() > 0) == asks).await;
     }
 }

@@ -86,8 +86,8 @@ async fn a29_open_connections_keep_their_certificates() {
     assert_ne!(front.client_certificate(), first);
 }
 
-/// given a backend that ends each connection after some calls / when an authority is replaced by another one, step by step
-/// / then the certificates of both sides are new, and no call fails.
+/// given a backend that ends each connection after some calls / when an authority is replaced by another one, step by
+/// step / then the certificates of both sides are new, and no call fails.
 #[tokio::test]
 async fn a29_rotation_under_calls_fails_none() {
     let mesh = Mesh::new();

@@ -1,5 +1,5 @@
-//! Two services with mTLS and RBAC as the control plane configures them: `examples/secure-shop` has the resources, and the commands in
-//! its README.
+//! Two services with mTLS and RBAC as the control plane configures them: `examples/secure-shop` has the resources, and
+//! the commands in its README.
 //!
 //! ```text
 //!   customer ── Order ──► shop: XdsServer, XdsChannel ── Charge ──► payment: XdsServer
@@ -9,7 +9,8 @@
 //! - `certificates DIR` makes the certificates: [`certificates`].
 //! - `shop` and `payment` serve until Ctrl-C: [`services`].
 //! - `order` calls both services with the certificate of its bootstrap. It exits with 1 if the order failed.
-//! - `rotate DIR` orders without a pause while it replaces all certificates and their authority. It exits with 1 if an order failed.
+//! - `rotate DIR` orders without a pause while it replaces all certificates and their authority. It exits with 1 if an
+//!   order failed.
 //!
 //! The services contain no code for TLS or authorization.
 
@@ -37,8 +38,8 @@ use services::{CHARGE, ORDER, Payment, Receipt, Server, Shop, call};
 /// The addresses in `examples/secure-shop`.
 const SHOP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 18121);
 const PAYMENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 18122);
-/// Time between two steps of a rotation: more than twice the `refresh_interval` of the bootstraps, so that every process has read the
-/// files of the step before.
+/// Time between two steps of a rotation: more than twice the `refresh_interval` of the bootstraps, so that every
+/// process has read the files of the step before.
 const STEP: Duration = Duration::from_secs(3);
 /// Time between two orders of a rotation.
 const PAUSE: Duration = Duration::from_millis(20);

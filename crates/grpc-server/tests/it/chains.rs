@@ -13,8 +13,8 @@ use crate::world::{ALL, World, inline, listener, rds, resource, routes};
 
 const CHAINS: u16 = 10_000;
 
-/// A listener with 10,000 chains over mTLS, each with a certificate of another name, for clients of a network of their own. The last
-/// one is for clients of this machine.
+/// A listener with 10,000 chains over mTLS, each with a certificate of another name, for clients of a network of their
+/// own. The last one is for clients of this machine.
 fn many(world: &World, last_name: &str) -> Any {
     let yaml = mutual(&rds("r"), "").replace(
         "instance_name: mesh }",
@@ -62,7 +62,8 @@ fn many(world: &World, last_name: &str) -> Any {
     any
 }
 
-/// given a listener with 10,000 chains / then it serves, an update of it is for new connections, and an update of the routes is for all.
+/// given a listener with 10,000 chains / then it serves, an update of it is for new connections, and an update of the
+/// routes is for all.
 #[tokio::test]
 async fn c259_ten_thousand_chains_are_served_and_updated() {
     let mesh = Mesh::new();

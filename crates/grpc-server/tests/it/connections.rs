@@ -66,7 +66,7 @@ async fn c261_admin_services_attach_in_one_call() {
         "/grpc.health.v1.Health/Check",
         "/grpc.channelz.v1.Channelz/GetServers",
     ] {
-        // The message of the tests is no valid request, so any status of the service itself is fine.
+        // The message of the tests is not a valid request, so any status of the service itself is fine.
         let reply = client.call_at("svc", path).await;
         let code = reply.map_or_else(|status| status.code(), |_| Code::Ok);
         assert_ne!(code, Code::Unimplemented, "{path}");

@@ -97,8 +97,8 @@ async fn c259_shutdown_does_not_wait_for_handshakes() {
     assert!(closed(&mut silent).await.is_empty());
 }
 
-/// given 5,000 clients that send nothing, in bursts / then the number of their connections stays bounded, and each honest client
-/// gets in between them.
+/// given 5,000 clients that send nothing, in bursts / then the number of their connections stays bounded, and each
+/// honest client gets in between them.
 #[tokio::test]
 async fn c259_thousands_of_half_open_handshakes_are_bounded() {
     const MAX: usize = 16;
@@ -163,8 +163,8 @@ async fn c259_unfinished_tls_handshake_is_closed() {
 /// Set in the process that has few file descriptors.
 const FEW_FILES: &str = "OXDS_TEST_FEW_FILES";
 
-/// given a server that may have 100 open files, and 300 clients that send nothing / then an honest client gets in, although the
-/// limit on handshakes is not reached.
+/// given a server that may have 100 open files, and 300 clients that send nothing / then an honest client gets in,
+/// although the limit on handshakes is not reached.
 #[cfg(unix)]
 #[tokio::test]
 async fn c259_silent_clients_do_not_use_up_the_open_files() {

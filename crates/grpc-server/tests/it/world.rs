@@ -114,8 +114,8 @@ impl World {
         self.respond(&ResourceType::LISTENER, vec![resource(&listener)]);
     }
 
-    /// Sends route configurations, their YAML documents, once the server has requested them: a response that comes before the
-    /// request for it may be ignored.
+    /// Sends route configurations, their YAML documents, once the server has requested them: a response that comes
+    /// before the request for it may be ignored.
     pub(crate) async fn send_routes(&mut self, documents: &[String]) {
         let routes: Vec<Any> = documents
             .iter()
