@@ -1,8 +1,8 @@
 //! V-1: Envoy's API of 2026 in a folder, against that of 2022 in a commit of the same repository.
 //!
-//! Whole processes of both command lines are timed, from their start to their end, with nothing cached: `oxds api` and the
-//! native program of `buf`. Their peak memory is from a further run, because reading it disturbs them. The hashes and the
-//! next major have no counterpart; they are timed in roles, after parsing.
+//! Whole processes of both command lines are timed, from their start to their end, with nothing cached: `oxds api` and
+//! the native program of `buf`. Their peak memory is from a further run, because reading it disturbs them. The hashes
+//! and the next major have no counterpart; they are timed in roles, after parsing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,10 +1,10 @@
-//! F-1: time until a folder of YAML is served, compared with go-control-plane, with parsing the YAML alone, and with the same
-//! without the checks for deprecated and unfinished elements.
+//! F-1: time until a folder of YAML is served, compared with go-control-plane, with parsing the YAML alone, and with
+//! the same without the checks for deprecated and unfinished elements.
 //!
-//! The peer reads the same files on as many threads with `sigs.k8s.io/yaml` and `protojson`, validates the messages and sets
-//! a snapshot of them. It encodes and hashes them at the first delta request; a second figure includes that. The parser
-//! reads the files into plain values, without schema, validation or encoding. All are processes of their own that time
-//! themselves; they take turns.
+//! The peer reads the same files on as many threads with `sigs.k8s.io/yaml` and `protojson`, validates the messages and
+//! sets a snapshot of them. It encodes and hashes them at the first delta request; a second figure includes that. The
+//! parser reads the files into plain values, without schema, validation or encoding. All are processes of their own
+//! that time themselves; they take turns.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::roles::{Part, Processors, Role};
 
 /// Result of one process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Took {
+pub(crate) struct LoadTime {
     pub(crate) millis: f64,
     pub(crate) resources: usize,
     /// The same with encoding and hashing, for the peer that does it later.
@@ -45,14 +45,14 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
         check_life_cycle,
     };
     for _ in 0..rounds {
-        let load: Took = Part::start_measuring(&role(true))?.finish()?;
-        let unchecked: Took = Part::start_measuring(&role(false))?.finish()?;
+        let load: LoadTime = Part::start_measuring(&role(true))?.finish()?;
+        let unchecked: LoadTime = Part::start_measuring(&role(false))?.finish()?;
         let parse = Role::Parse {
             folder: folder.path().to_owned(),
         };
-        let parse: Took = Part::start_measuring(&parse)?.finish()?;
+        let parse: LoadTime = Part::start_measuring(&parse)?.finish()?;
         let theirs = format!("-load={}", folder.path().display());
-        let theirs: Took =
+        let theirs: LoadTime =
             Part::start_program_measuring(&peer, Processors::Both, &[theirs])?.finish()?;
         let all = [&load, &unchecked, &parse, &theirs];
         if all.iter().any(|took| took.resources != resources) {
@@ -83,7 +83,7 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
 }
 
 /// The role that loads and serves.
-pub(crate) async fn load(folder: &Path, check_life_cycle: bool) -> Result<Took, String> {
+pub(crate) async fn load(folder: &Path, check_life_cycle: bool) -> Result<LoadTime, String> {
     let start = Instant::now();
     let mut options = dir::Options::default();
     options.codec.check_life_cycle = check_life_cycle;
@@ -105,7 +105,7 @@ pub(crate) async fn load(folder: &Path, check_life_cycle: bool) -> Result<Took, 
         .types()
         .map(|(_, kind)| kind.collection().len())
         .sum();
-    Ok(Took {
+    Ok(LoadTime {
         millis,
         resources,
         encoded_millis: None,
@@ -113,7 +113,7 @@ pub(crate) async fn load(folder: &Path, check_life_cycle: bool) -> Result<Took, 
 }
 
 /// The role that only parses.
-pub(crate) fn parse(folder: &Path) -> Result<Took, String> {
+pub(crate) fn parse(folder: &Path) -> Result<LoadTime, String> {
     let start = Instant::now();
     let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
     let files: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
@@ -124,7 +124,7 @@ pub(crate) fn parse(folder: &Path) -> Result<Took, String> {
         Ok::<_, String>(documents.len())
     });
     let resources = counts.try_reduce(|| 0, |a, b| Ok(a + b))?;
-    Ok(Took {
+    Ok(LoadTime {
         millis: start.elapsed().as_secs_f64() * 1e3,
         resources,
         encoded_millis: None,
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn f1_result_of_the_peer_has_both_times() {
         let line = r#"{"millis":20.5,"encoded_millis":31,"resources":100}"#;
-        let took: Took = serde_json::from_str(line).unwrap();
+        let took: LoadTime = serde_json::from_str(line).unwrap();
         assert_eq!((took.millis, took.encoded_millis), (20.5, Some(31.0)));
     }
 }

@@ -5,8 +5,8 @@ pub type LiveHeap = Option<fn() -> usize>;
 
 /// Memory of a server that has nothing to do.
 ///
-/// A peer in Go has collected its garbage and has given unused memory back to the system. Ours gives back what glibc does by
-/// itself.
+/// A peer in Go has collected its garbage and has given unused memory back to the system. Ours gives back what glibc
+/// does by itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Footprint {
     /// Resident memory, in bytes.

@@ -1,8 +1,8 @@
 //! O-3, O-4: commands of operators on large configurations.
 //!
-//! O-3: `oxds plan` of a folder in which one resource has changed, against a running server and against the folder from before.
-//! It reads the folder as `oxds validate` does, and beside it what the server serves, or the other folder. O-4: `oxds route` to the last of
-//! many routes: the explanation after loading, and the command as a whole.
+//! O-3: `oxds plan` of a folder in which one resource has changed, against a running server and against the folder from
+//! before. It reads the folder as `oxds validate` does, and beside it what the server serves, or the other folder. O-4:
+//! `oxds route` to the last of many routes: the explanation after loading, and the command as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

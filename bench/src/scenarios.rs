@@ -216,8 +216,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         run: |plan, size, table| wait(replicas::leader::run(plan, size, table)),
     },
     Scenario {
-        // In a smoke run few clients: replicas whose numbers of streams differ by less than ten ask no client to move, however
-        // slowly they connect.
+        // In a smoke run few clients: replicas whose numbers of streams differ by less than ten ask no client to move,
+        // however slowly they connect.
         ids: &["GB-12"],
         smoke: NONE.resources(&[1_000]).rounds(1).clients(5),
         full: NONE.resources(&[100_000]).rounds(5).clients(100),
@@ -236,8 +236,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         run: |plan, size, table| wait(replicas::waiting::run(plan, size, table)),
     },
     Scenario {
-        // A replica watches an imbalance for three seconds, by reports that are two seconds apart, before it moves the first
-        // clients.
+        // A replica watches an imbalance for three seconds, by reports that are two seconds apart, before it moves the
+        // first clients.
         ids: &["GB-15"],
         smoke: NONE.resources(&[1_000]).clients(120).seconds(12).steps(1),
         full: NONE

@@ -1,8 +1,8 @@
 //! V-3: translation of Envoy-sized resources between v2 and v3, compared with decoding and encoding them by reflection,
 //! which any translator of messages must do at least.
 //!
-//! The peer decodes the v2 message and encodes it again, without touching the content of its `Any` messages. Both run in this
-//! process, by turns.
+//! The peer decodes the v2 message and encodes it again, without touching the content of its `Any` messages. Both run
+//! in this process, by turns.
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -30,9 +30,9 @@ impl Context {
 
     /// A loopback address for a process of this scenario: the process can bind it, die, and bind it again.
     ///
-    /// A socket that does not listen holds the port. With `SO_REUSEADDR` on both, a server may listen beside it (every peer's
-    /// server sets the option), but the system gives the port to no other program, neither while the server is down nor before it
-    /// has started.
+    /// A socket that does not listen holds the port. With `SO_REUSEADDR` on both, a server may listen beside it (every
+    /// peer's server sets the option), but the system gives the port to no other program, neither while the server is
+    /// down nor before it has started.
     pub(crate) fn address(&self) -> Fallible<SocketAddr> {
         let socket = TcpSocket::new_v4()?;
         socket.set_reuseaddr(true)?;

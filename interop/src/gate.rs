@@ -1,4 +1,5 @@
-//! A TCP relay that a scenario closes, points to another server, or lets lose an answer: the network between oxds and etcd.
+//! A TCP relay that a scenario closes, points to another server, or lets lose an answer: the network between oxds and
+//! etcd.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +24,8 @@ pub(crate) struct Gate {
     task: JoinHandle<()>,
 }
 
-/// Directions in which nothing arrives. Bytes on their way wait, and arrive when the silence ends: a network that loses packets
-/// repeats them.
+/// Directions in which nothing arrives. Bytes on their way wait, and arrive when the silence ends: a network that loses
+/// packets repeats them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Silence {
     pub(crate) of_requests: bool,

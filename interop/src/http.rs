@@ -65,8 +65,8 @@ pub(crate) async fn ask_with(
     once(address, request.header(name, value)).await
 }
 
-/// Sends a GET of `/` with each of these values of a header, one after another on one connection, and returns the bodies.
-/// Any status but 200 is an error.
+/// Sends a GET of `/` with each of these values of a header, one after another on one connection, and returns the
+/// bodies. Any status but 200 is an error.
 pub(crate) async fn ask_each(
     address: SocketAddr,
     header: &str,

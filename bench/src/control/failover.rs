@@ -16,13 +16,14 @@ use crate::roles::{Part, Processors, Role};
 /// Longer than any backoff before the first response of the secondary.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Age of the discovery stream at the kill, in seconds. oxds counts the backoff before its next stream from the start of
-/// this one (1 s, and a fifth more at most; C-89): with a younger stream, the scenario would measure the rest of this backoff.
+/// Age of the discovery stream at the kill, in seconds. oxds counts the backoff before its next stream from the start
+/// of this one (1 s, and a fifth more at most; C-89): with a younger stream, the scenario would measure the rest of
+/// this backoff.
 const STREAM_SECONDS: u64 = 2;
 
 /// Result of one kill.
 #[derive(Debug, Clone, Copy)]
-struct Survived {
+struct FailoverResult {
     failed: u64,
     followed: Duration,
 }
@@ -45,18 +46,18 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
 }
 
 /// The sum of failures, and the median of the times.
-fn survive(client: Client, rate: u32, rounds: usize) -> Result<Survived, String> {
-    let runs: Vec<Survived> = (0..rounds)
+fn survive(client: Client, rate: u32, rounds: usize) -> Result<FailoverResult, String> {
+    let runs: Vec<FailoverResult> = (0..rounds)
         .map(|_| once(client, rate))
         .collect::<Result<_, _>>()?;
     let times = runs.iter().map(|run| run.followed.as_secs_f64());
-    Ok(Survived {
+    Ok(FailoverResult {
         failed: runs.iter().map(|run| run.failed).sum(),
         followed: Duration::from_secs_f64(median(times.collect())),
     })
 }
 
-fn once(client: Client, rate: u32) -> Result<Survived, String> {
+fn once(client: Client, rate: u32) -> Result<FailoverResult, String> {
     let backend = || Part::start_on(Processors::Beside, &Role::Backend);
     let (old, mut new) = (backend()?, backend()?);
     let (primary, secondary) = (tempfile::tempdir(), tempfile::tempdir());
@@ -90,5 +91,5 @@ fn once(client: Client, rate: u32) -> Result<Survived, String> {
     // A while after it, too.
     std::thread::sleep(Duration::from_millis(500));
     let failed = calls::status(&mut calling)?.failed;
-    Ok(Survived { failed, followed })
+    Ok(FailoverResult { failed, followed })
 }

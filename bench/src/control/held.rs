@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const MOST: f64 = 1.3;
 
 /// Result of a client.
-struct Shown {
+struct Measurement {
     /// Bytes of the resources in its cache.
     held: usize,
     /// Resident memory above that of a client with one resource.
@@ -66,7 +66,12 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result<Shown, String> {
+fn measure(
+    holding: Holding,
+    count: usize,
+    empty: u64,
+    changes: usize,
+) -> Result<Measurement, String> {
     let push = Role::Push {
         holding,
         count,
@@ -93,7 +98,7 @@ fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result
         until(&mut client, count + change)?;
     }
     let per_change = (client.cpu_micros()? - before) as f64 / changes.max(1) as f64;
-    Ok(Shown {
+    Ok(Measurement {
         held,
         resident,
         per_change,
@@ -101,15 +106,15 @@ fn measure(holding: Holding, count: usize, empty: u64, changes: usize) -> Result
 }
 
 /// Waits until the client has received this many updates.
-fn until(client: &mut Part, words: usize) -> Result<(), String> {
+fn until(client: &mut Part, updates: usize) -> Result<(), String> {
     let start = Instant::now();
     loop {
-        let heard = ask(client, "words")?;
-        if heard >= words {
+        let received = ask(client, "updates")?;
+        if received >= updates {
             return Ok(());
         }
         if start.elapsed() > TIMEOUT {
-            return Err(format!("{heard} updates of {words} after {TIMEOUT:?}"));
+            return Err(format!("{received} updates of {updates} after {TIMEOUT:?}"));
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -125,8 +130,8 @@ fn ask(client: &mut Part, line: &str) -> Result<usize, String> {
 
 /// Updates that the client has received.
 #[derive(Debug, Default)]
-struct Heard {
-    words: AtomicUsize,
+struct ReceivedUpdates {
+    updates: AtomicUsize,
     bytes: AtomicUsize,
 }
 
@@ -154,7 +159,7 @@ impl Typed for Assignment {
     }
 }
 
-/// Caches all resources of a type. It answers `words`, `bytes` and `cpu` with the number of updates, their bytes, and
+/// Caches all resources of a type. It answers `updates`, `bytes` and `cpu` with the number of updates, their bytes, and
 /// its CPU time.
 pub(crate) async fn play(holding: Holding, control_plane: &str) -> Result<(), String> {
     let bootstrap = Bootstrap::builder(control_plane).node_id("bench").build();
@@ -164,17 +169,17 @@ pub(crate) async fn play(holding: Holding, control_plane: &str) -> Result<(), St
     };
     let pool = ClientPool::with_options(bootstrap.map_err(|error| error.to_string())?, options);
     let client = pool.client("bench");
-    let heard = Arc::<Heard>::default();
+    let received = Arc::<ReceivedUpdates>::default();
     let _reader = match holding {
-        Holding::Clusters => read(&client, &heard, |cluster: &Cluster| cluster.0),
-        Holding::Assignments => read(&client, &heard, |assignment: &Assignment| assignment.0),
+        Holding::Clusters => read(&client, &received, |cluster: &Cluster| cluster.0),
+        Holding::Assignments => read(&client, &received, |assignment: &Assignment| assignment.0),
     };
     println!("ready");
     obey(move |line| {
         let number = match line {
             "cpu" => ProcessTime::now().as_duration().as_micros() as usize,
-            "bytes" => heard.bytes.load(Ordering::Relaxed),
-            _ => heard.words.load(Ordering::Relaxed),
+            "bytes" => received.bytes.load(Ordering::Relaxed),
+            _ => received.updates.load(Ordering::Relaxed),
         };
         Some(number.to_string())
     })
@@ -184,15 +189,17 @@ pub(crate) async fn play(holding: Holding, control_plane: &str) -> Result<(), St
 
 fn read<T: Typed>(
     client: &XdsClient,
-    heard: &Arc<Heard>,
+    received: &Arc<ReceivedUpdates>,
     bytes: fn(&T) -> usize,
 ) -> JoinHandle<()> {
-    let (mut all, heard) = (client.watch_all::<T>("*"), Arc::clone(heard));
+    let (mut all, received) = (client.watch_all::<T>("*"), Arc::clone(received));
     tokio::spawn(async move {
         while let Some((_, update)) = all.next().await {
             if let Update::Changed(Ok(resource)) = update {
-                heard.bytes.fetch_add(bytes(&resource), Ordering::Relaxed);
-                heard.words.fetch_add(1, Ordering::Relaxed);
+                received
+                    .bytes
+                    .fetch_add(bytes(&resource), Ordering::Relaxed);
+                received.updates.fetch_add(1, Ordering::Relaxed);
             }
         }
     })

@@ -1,4 +1,5 @@
-//! one endpoint of a cluster moves: CPU time of the client, and time until the client has connected to the new address.
+//! one endpoint of a cluster moves: CPU time of the client, and time until the client has connected to the new
+//! address.
 
 use std::time::{Duration, Instant};
 

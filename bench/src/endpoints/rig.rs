@@ -11,8 +11,8 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// Time without a new connection after which a client connects to no more endpoints.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// Pause between two looks at a client that settles, and their number. grpc-go makes a picker over all endpoints for each that
-/// connects, which takes it a minute with 10,000.
+/// Pause between two looks at a client that settles, and their number. grpc-go makes a picker over all endpoints for
+/// each that connects, which takes it a minute with 10,000.
 const PAUSE: Duration = Duration::from_millis(200);
 const SETTLING: u32 = 900;
 
@@ -60,7 +60,8 @@ impl Rig {
         })
     }
 
-    /// Waits until the work that follows the connections has ended: the client uses less than a quarter of its processor.
+    /// Waits until the work that follows the connections has ended: the client uses less than a quarter of its
+    /// processor.
     pub(super) fn settle(&self) -> Result<(), String> {
         for _ in 0..SETTLING {
             let before = self.client.cpu()?;
@@ -72,7 +73,8 @@ impl Rig {
         Err(format!("a client still works after {:?}", PAUSE * SETTLING))
     }
 
-    /// Waits until the client has connected to this many endpoints, or connects to no more of them. Returns their number.
+    /// Waits until the client has connected to this many endpoints, or connects to no more of them. Returns their
+    /// number.
     pub(super) fn connected(&mut self, count: usize) -> Result<usize, String> {
         let (mut last, mut seen) = (Instant::now(), 0);
         while seen < count && last.elapsed() < QUIET {

@@ -1,8 +1,9 @@
-//! time of one choice of an endpoint by each policy, among 10, 1,000 and 10,000 ready endpoints, beside grpc-go's pickers.
+//! time of one choice of an endpoint by each policy, among 10, 1,000 and 10,000 ready endpoints, beside grpc-go's
+//! pickers.
 //!
 //! Both sides are driven without connections: all endpoints are ready, and a loop picks. Ours is the choice by
-//! `oxds_core::lb::policy`; in grpc-go it is `Picker.Pick` and the callback at the end of the call, which its policies use for
-//! counting.
+//! `oxds_core::lb::policy`; in grpc-go it is `Picker.Pick` and the callback at the end of the call, which its policies
+//! use for counting.
 
 mod measure;
 

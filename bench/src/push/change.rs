@@ -21,7 +21,7 @@ const ENOUGH: Duration = Duration::from_secs(15);
 
 /// Result of a server at one size.
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct Measurement {
     p50_micros: f64,
     /// `None` after too few changes.
     p99_micros: Option<f64>,
@@ -42,7 +42,7 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-fn measure(contestant: Contestant, clusters: usize, changes: usize) -> Result<Shown, String> {
+fn measure(contestant: Contestant, clusters: usize, changes: usize) -> Result<Measurement, String> {
     let mut server = contestant.start(Holding::Clusters, clusters)?;
     let fail = |error: String| format!("{} with {clusters} clusters: {error}", contestant.name());
     wait(async {
@@ -60,7 +60,7 @@ fn measure(contestant: Contestant, clusters: usize, changes: usize) -> Result<Sh
         }
         let cpu = server.cpu_micros()? - cpu_before;
         latencies.sort_unstable();
-        Ok(Shown {
+        Ok(Measurement {
             p50_micros: percentile_micros(&latencies, 0.5),
             p99_micros: (latencies.len() >= 100).then(|| percentile_micros(&latencies, 0.99)),
             cpu_micros_per_change: cpu as f64 / latencies.len() as f64,
@@ -76,13 +76,13 @@ async fn change(server: &mut Part, probe: &mut Probe) -> Result<Duration, String
     Ok(start.elapsed())
 }
 
-fn print(table: &mut Table, sizes: &[usize], all: &[Vec<Shown>]) {
+fn print(table: &mut Table, sizes: &[usize], all: &[Vec<Measurement>]) {
     let Some((ours, peers)) = all.split_first() else {
         return;
     };
     for (peer, shown) in Contestant::ALL.iter().skip(1).zip(peers) {
         for (index, clusters) in sizes.iter().enumerate() {
-            let mut row = |what: String, figure: fn(&Shown) -> Option<f64>| {
+            let mut row = |what: String, figure: fn(&Measurement) -> Option<f64>| {
                 let (Some(ours), Some(theirs)) = (figure(&ours[index]), figure(&shown[index]))
                 else {
                     return;

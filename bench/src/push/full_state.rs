@@ -18,7 +18,7 @@ const FEW: usize = 10;
 const MANY: usize = 100;
 
 /// Result of one push of everything.
-struct Shown {
+struct Measurement {
     took: Duration,
     /// Bytes of one response.
     body: u64,
@@ -47,7 +47,7 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
                 target: Target::None,
             });
         };
-        let seconds = |shown: &Shown| shown.took.as_secs_f64();
+        let seconds = |shown: &Measurement| shown.took.as_secs_f64();
         row(
             format!("full state to {FEW} clients (s)"),
             seconds(&ours),
@@ -80,7 +80,11 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-async fn measure(contestant: Contestant, clusters: usize, clients: usize) -> Result<Shown, String> {
+async fn measure(
+    contestant: Contestant,
+    clusters: usize,
+    clients: usize,
+) -> Result<Measurement, String> {
     let holding = Holding::Clusters;
     let manner = Manner::new(holding.resource_type(), Protocol::Sotw);
     let mut rig = Rig::start(contestant, holding, clusters, manner)?;
@@ -91,7 +95,7 @@ async fn measure(contestant: Contestant, clusters: usize, clients: usize) -> Res
     let (memory, before) = (rig.server.memory()?, rig.swarm.mark());
     let took = rig.change(clients).await?;
     let bytes = rig.swarm.mark().bytes - before.bytes;
-    Ok(Shown {
+    Ok(Measurement {
         took,
         body: bytes / clients as u64,
         rise: rig.server.memory()?.peak.saturating_sub(memory.resident),

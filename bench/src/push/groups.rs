@@ -16,7 +16,7 @@ use crate::roles::Holding;
 const PAIR_BYTES: usize = 50;
 
 /// Memory of a server, above that of an empty one.
-struct Shown {
+struct Measurement {
     /// Without clients.
     loaded: Footprint,
     /// With one client in each group, in sync.
@@ -67,7 +67,11 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-async fn measure(contestant: Contestant, groups: usize, resources: usize) -> Result<Shown, String> {
+async fn measure(
+    contestant: Contestant,
+    groups: usize,
+    resources: usize,
+) -> Result<Measurement, String> {
     let holding = Holding::Clusters;
     let empty = contestant.empty()?;
     let mut server = contestant.start_grouped(holding, resources, groups)?;
@@ -78,7 +82,7 @@ async fn measure(contestant: Contestant, groups: usize, resources: usize) -> Res
         let first = request::all_as(&node_of(group), &holding.resource_type(), Protocol::Delta);
         swarm.fill(1, &first, resources).await?;
     }
-    Ok(Shown {
+    Ok(Measurement {
         loaded,
         watched: server.footprint()?.since(empty),
         seen: swarm.mark().bytes / groups as u64,

@@ -1,7 +1,8 @@
 //! P-13: a resource that every client NACKs.
 //!
-//! The text of the NACK names the resource, or nothing. In the second case the resource changes together with nine valid ones:
-//! a server has to find out which of the ten is invalid, and in the meantime the clients should get the others.
+//! The text of the NACK names the resource, or nothing. In the second case the resource changes together with nine
+//! valid ones: a server has to find out which of the ten is invalid, and in the meantime the clients should get the
+//! others.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use oxds_core::snapshot::Protocol;
 
 use super::request;
 use super::rig::{Contestant, Rig, wait};
-use super::swarm::{Manner, Mood, Nack};
+use super::swarm::{Commands, Manner, Nack};
 use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target};
 use crate::roles::Holding;
@@ -24,7 +25,7 @@ const BATCH: usize = 10;
 const MOST_UNNAMED: f64 = 5.0;
 
 /// Result of one server.
-struct Shown {
+struct Measurement {
     /// Number of times that each client was sent the NACKed resource, on average.
     sends: f64,
     /// Clients without all of the valid resources of the same change, [`WATCHED`] after the change.
@@ -94,7 +95,7 @@ async fn measure(
     protocol: Protocol,
     nack: Nack,
     clients: usize,
-) -> Result<Shown, String> {
+) -> Result<Measurement, String> {
     const CLUSTERS: usize = 100;
     let batch = if nack == Nack::Named { 1 } else { BATCH };
     let holding = Holding::Clusters;
@@ -106,10 +107,10 @@ async fn measure(
     )?;
     let first = request::all(&holding.resource_type(), protocol);
     rig.swarm.fill(clients, &first, CLUSTERS).await?;
-    rig.swarm.set(Mood {
+    rig.swarm.set(Commands {
         nack,
         marked: batch - 1,
-        ..Mood::default()
+        ..Commands::default()
     });
     let start = Instant::now();
     rig.server.tell(&format!("poison {batch}"))?;
@@ -128,7 +129,7 @@ async fn measure(
         rig.server.tell("change")?;
         tokio::time::sleep(WATCHED / CHANGES as u32).await;
     }
-    Ok(Shown {
+    Ok(Measurement {
         sends: rig.swarm.mark().large as f64 / clients as f64,
         without,
         accepted,

@@ -1,8 +1,8 @@
 //! P-6, P-7: every client reconnects at the same time, and requests a thousand names by delta.
 //!
-//! In P-6 they report the versions that they have, and nothing has changed, so no response is due: the protocol requires
-//! one only for a new wildcard subscription. oxds sends an empty one; `createDeltaResponse` and `respondDelta` of
-//! go-control-plane's snapshot cache, and `computeResponse` of its linear cache, send none.
+//! In P-6 they report the versions that they have, and nothing has changed, so no response is due: the protocol
+//! requires one only for a new wildcard subscription. oxds sends an empty one; `createDeltaResponse` and `respondDelta`
+//! of go-control-plane's snapshot cache, and `computeResponse` of its linear cache, send none.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ const COLD_MILLIS: f64 = 800.0;
 /// Allowed memory of a stream beside the corpus.
 const STREAM_BYTES: u64 = 64 * 1024;
 
-struct Shown {
+struct Measurement {
     /// Time until the last client had its response. `None` if none was due, and not all got one.
     answered: Option<Duration>,
     cpu_micros: u64,
@@ -68,8 +68,8 @@ pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), Stri
 fn compare(
     id: &'static str,
     peer: Contestant,
-    (ours, live): (&Shown, u64),
-    theirs: &Shown,
+    (ours, live): (&Measurement, u64),
+    theirs: &Measurement,
     table: &mut Table,
 ) -> Result<(), String> {
     if theirs.answered.is_none() {
@@ -112,7 +112,7 @@ fn judge(
     id: &str,
     is_warm: bool,
     clients: usize,
-    ours: &Shown,
+    ours: &Measurement,
     table: &mut Table,
 ) -> Result<(), String> {
     let answered = ours
@@ -142,7 +142,11 @@ fn judge(
     Ok(())
 }
 
-async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Result<Shown, String> {
+async fn measure(
+    contestant: Contestant,
+    clients: usize,
+    is_warm: bool,
+) -> Result<Measurement, String> {
     const CLUSTERS: usize = 10 * NAMES;
     let holding = Holding::Clusters;
     let mut rig = Rig::start(
@@ -174,7 +178,7 @@ async fn measure(contestant: Contestant, clients: usize, is_warm: bool) -> Resul
         (true, false) => Due::Nothing,
     };
     let answered = answers(&mut rig, clients, due).await?;
-    Ok(Shown {
+    Ok(Measurement {
         answered: answered.map(|last| last.duration_since(start)),
         cpu_micros: rig.server.cpu_micros()? - cpu,
         counted: rig.swarm.mark(),

@@ -1,7 +1,7 @@
 //! P-11: a control plane replaces its whole state, and one resource is different.
 //!
-//! All servers start from the same form: encoded resources, as a store has them (oxds hashes them, the peers decode them
-//! first), or messages, as a program makes them (oxds and the peers encode and hash them).
+//! All servers start from the same form: encoded resources, as a store has them (oxds hashes them, the peers decode
+//! them first), or messages, as a program makes them (oxds and the peers encode and hash them).
 
 use std::time::{Duration, Instant};
 

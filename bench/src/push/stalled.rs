@@ -6,7 +6,7 @@ use oxds_core::snapshot::Protocol;
 
 use super::request;
 use super::rig::{Contestant, Rig, address, wait};
-use super::swarm::{Manner, Mood, Swarm};
+use super::swarm::{Commands, Manner, Swarm};
 use crate::plan::{Plan, Size};
 use crate::report::{Row, Table, Target, percentile_micros};
 use crate::roles::Holding;
@@ -17,7 +17,7 @@ const CLUSTERS: usize = 1_000;
 const STALLED_BYTES: f64 = 64.0 * 1024.0;
 
 /// Latencies of every client that reads, sorted, while all read and while some do not.
-struct Shown {
+struct Measurement {
     all_read: Vec<Duration>,
     some_stalled: Vec<Duration>,
     /// Memory of each stalled client over many changes, in bytes.
@@ -62,7 +62,11 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
     Ok(())
 }
 
-async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Result<Shown, String> {
+async fn measure(
+    contestant: Contestant,
+    clients: usize,
+    rounds: usize,
+) -> Result<Measurement, String> {
     let holding = Holding::Clusters;
     let manner = Manner::new(holding.resource_type(), Protocol::Delta);
     let mut rig = Rig::start(contestant, holding, CLUSTERS, manner.clone())?;
@@ -83,16 +87,16 @@ async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Resul
             counted.messages
         })
         .await?;
-        lazy.set(Mood {
+        lazy.set(Commands {
             stalled: true,
-            ..Mood::default()
+            ..Commands::default()
         });
         some_stalled.extend(changes(&mut rig, 20).await?);
-        lazy.set(Mood::default());
+        lazy.set(Commands::default());
     }
-    lazy.set(Mood {
+    lazy.set(Commands {
         stalled: true,
-        ..Mood::default()
+        ..Commands::default()
     });
     changes(&mut rig, 10).await?;
     let before = rig.server.memory()?.resident;
@@ -100,7 +104,7 @@ async fn measure(contestant: Contestant, clients: usize, rounds: usize) -> Resul
     let grown = rig.server.memory()?.resident.saturating_sub(before);
     all_read.sort_unstable();
     some_stalled.sort_unstable();
-    Ok(Shown {
+    Ok(Measurement {
         all_read,
         some_stalled,
         grown: grown as f64 / lazy.streams() as f64,

@@ -21,7 +21,7 @@ const ROUND_TRIP: Duration = Duration::from_millis(20);
 /// Changes per second.
 const RATE: usize = 1_000;
 
-struct Shown {
+struct Measurement {
     /// Age of the oldest change that a client lacked, when it got it; sorted.
     staleness: Vec<Duration>,
     changes_per_second: f64,
@@ -37,7 +37,7 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
         shown.map_err(|error| format!("{}: {error}", contestant.name()))
     };
     let ours = measure(Contestant::Oxds)?;
-    let p99 = |shown: &Shown| percentile_micros(&shown.staleness, 0.99) / 1e3;
+    let p99 = |shown: &Measurement| percentile_micros(&shown.staleness, 0.99) / 1e3;
     for peer in [Contestant::Snapshot, Contestant::Linear] {
         let theirs = measure(peer)?;
         let mut row = |what, ours, theirs| {
@@ -75,7 +75,7 @@ async fn measure(
     contestant: Contestant,
     clients: usize,
     length: Duration,
-) -> Result<Shown, String> {
+) -> Result<Measurement, String> {
     const CLUSTERS: usize = 1_000;
     let holding = Holding::Clusters;
     let manner = Manner {
@@ -111,7 +111,7 @@ async fn measure(
         .map_err(|error| error.to_string())?;
     let took = start.elapsed().as_secs_f64();
     staleness.sort_unstable();
-    Ok(Shown {
+    Ok(Measurement {
         staleness,
         changes_per_second: changes / took,
         resident: [early.unwrap_or(late), late],

@@ -126,7 +126,8 @@ impl Part {
         const TICK: u64 = 10;
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        // The name of the program, in parentheses, may have spaces. After it, user and system time are the 12th and 13th field.
+        // The name of the program, in parentheses, may have spaces. After it, user and system time are the 12th and
+        // 13th field.
         let (_, fields) = stat.rsplit_once(") ").ok_or("no name in stat")?;
         let mut ticks = 0;
         for field in fields.split(' ').skip(11).take(2) {
@@ -137,7 +138,8 @@ impl Part {
         Ok(Duration::from_millis(ticks * TICK))
     }
 
-    /// CPU time of the threads of the part's process that have not ended, as the kernel counts it: for programs that do not report it.
+    /// CPU time of the threads of the part's process that have not ended, as the kernel counts it: for programs that do
+    /// not report it.
     pub(crate) fn cpu(&self) -> Result<Duration, String> {
         let threads = format!("/proc/{}/task", self.child.id());
         let failed = |error: std::io::Error| format!("{threads}: {error}");

@@ -91,8 +91,8 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Processors of a role, unless its scenario decides. The clients of have the scenario's, which waits for
-    /// them, and their backends the other one.
+    /// Processors of a role, unless its scenario decides. The clients of have the scenario's,
+    /// which waits for them, and their backends the other one.
     pub(super) fn processors(&self) -> Processors {
         match self {
             Role::Client { threads: 1, .. } => Processors::Beside,

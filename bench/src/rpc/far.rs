@@ -1,4 +1,5 @@
-//! A link to a backend that is 20 ms away: every byte arrives 10 ms after it was sent. The link has no limit of bandwidth.
+//! A link to a backend that is 20 ms away: every byte arrives 10 ms after it was sent. The link has no limit of
+//! bandwidth.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

@@ -3,8 +3,8 @@
 //!
 //! Every variant drives the same `tonic::client::Grpc` with the same codec and the same backends, in a process of its
 //! own, so that only the channel below it differs: oxds, tonic-xds, tonic's `Channel::balance_list`, and bare round
-//! robins over connections of hyper and of the `h2` crate; the latter is the floor. Variants take turns within a round, and
-//! the table compares medians over rounds.
+//! robins over connections of hyper and of the `h2` crate; the latter is the floor. Variants take turns within a round,
+//! and the table compares medians over rounds.
 
 pub(crate) mod bare_h2;
 pub(crate) mod bytes_codec;
@@ -241,8 +241,8 @@ fn compare(
     Ok(())
 }
 
-/// Compares many threads, which share all processors, with one: of oxds, and of bare hyper and h2, which have the same runtime
-/// and the same contention for it.
+/// Compares many threads, which share all processors, with one: of oxds, and of bare hyper and h2, which have the same
+/// runtime and the same contention for it.
 fn scale(
     scenario: &Scenario,
     rounds: usize,

@@ -228,7 +228,8 @@ endpoints:
     yaml
 }
 
-/// An endpoint, as a flow mapping without its braces. `fields` are more of its fields, such as `load_balancing_weight: 2`.
+/// An endpoint, as a flow mapping without its braces. `fields` are more of its fields, such as `load_balancing_weight:
+/// 2`.
 pub(crate) fn endpoint(address: SocketAddr, fields: &str) -> String {
     let (ip, port) = (address.ip(), address.port());
     let comma = if fields.is_empty() { "" } else { ", " };

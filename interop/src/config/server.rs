@@ -81,8 +81,8 @@ fn downstream_tls(tls: Tls) -> String {
     )
 }
 
-/// Transport socket of a gRPC client's cluster, as one of its fields: endpoints must have this URI. The client shows a certificate if both
-/// sides do.
+/// Transport socket of a gRPC client's cluster, as one of its fields: endpoints must have this URI. The client shows a
+/// certificate if both sides do.
 ///
 /// The matcher has both forms: gRPC in other languages reads only the deprecated one.
 pub(crate) fn upstream_tls(tls: Tls, name: &str) -> String {

@@ -61,7 +61,11 @@ pub(crate) enum Reader {
 
 impl Reader {
     /// Returns everything that the process at `address` reports about itself.
-    pub(crate) async fn read(self, cx: &Context, address: SocketAddr) -> Fallible<Vec<Thing>> {
+    pub(crate) async fn read(
+        self,
+        cx: &Context,
+        address: SocketAddr,
+    ) -> Fallible<Vec<ChannelzEntry>> {
         let mut command = match self {
             Self::Core => {
                 let mut python = Command::new(&cx.programs.python.interpreter);
@@ -72,13 +76,13 @@ impl Reader {
         };
         command.arg(address.to_string());
         let text = String::from_utf8(output(command).await?)?;
-        text.lines().map(Thing::parse).collect()
+        text.lines().map(ChannelzEntry::parse).collect()
     }
 }
 
 /// A channel, a subchannel, a socket, a server, a resource, or the health.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Thing {
+pub(crate) struct ChannelzEntry {
     pub(crate) what: String,
     /// Target of the parent.
     pub(crate) of: String,
@@ -91,7 +95,7 @@ pub(crate) struct Thing {
     pub(crate) created: u64,
 }
 
-impl Thing {
+impl ChannelzEntry {
     fn parse(line: &str) -> Fallible<Self> {
         let value: Value = serde_json::from_str(line)?;
         let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();

@@ -85,8 +85,8 @@ impl Choices {
         Err(format!("{count} keys differ: {}", shown.join("; ")).into())
     }
 
-    /// Returns an error if many keys moved that were not at the backend which left. The sizes of the shares are rounded, so
-    /// some others may move.
+    /// Returns an error if many keys moved that were not at the backend which left. The sizes of the shares are
+    /// rounded, so some others may move.
     pub(crate) fn expect_few_others_moved(&self, left: &str, after: &Self) -> Fallible {
         let pairs = self.0.iter().zip(&after.0);
         let others = pairs.filter(|(before, after)| before != after && *before != left);

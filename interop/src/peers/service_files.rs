@@ -40,7 +40,8 @@ impl ServiceFiles {
         Ok(replace(&self.dir.join("ca.pem"), &authority.pem())?)
     }
 
-    /// Writes the bootstrap of a process with these certificates, which reads them again every second: the shortest interval of C-core.
+    /// Writes the bootstrap of a process with these certificates, which reads them again every second: the shortest
+    /// interval of C-core.
     pub(crate) async fn bootstrap(&self, cx: &Context, server: SocketAddr) -> Fallible<PathBuf> {
         let certs = Some(self.dir.as_path());
         let path = bootstrap_with(cx, Format::Grpc, server, &self.name, certs).await?;

@@ -8,7 +8,7 @@ use oxds_channel::{ClientPool, Pool, XdsChannel};
 use super::Scenario;
 use crate::backend::{Backend, METHOD};
 use crate::config::{Folder, LISTENER, api_listener, assignment, cluster, routes};
-use crate::peers::admin::{Admin, Reader, Thing};
+use crate::peers::admin::{Admin, ChannelzEntry, Reader};
 use crate::peers::channel::call;
 use crate::peers::oxds::{Bootstrap, Oxds, bootstrap};
 use crate::{Context, Fallible};
@@ -74,11 +74,11 @@ async fn is_read(cx: Context, reader: Reader) -> Fallible {
 }
 
 /// The contents of the admin services, as a reader saw them.
-struct Seen(Vec<Thing>);
+struct Seen(Vec<ChannelzEntry>);
 
 impl Seen {
     /// The entries of one sort below a parent.
-    fn of(&self, what: &'static str, parent: &str) -> Vec<&Thing> {
+    fn of(&self, what: &'static str, parent: &str) -> Vec<&ChannelzEntry> {
         let found = self.0.iter();
         found
             .filter(|thing| thing.what == what && thing.of == parent)
@@ -103,11 +103,12 @@ impl Seen {
             let below = self.of("subchannel", target);
             let below = below.iter().find(|thing| thing.target == address);
             let is_right =
-                |thing: &&Thing| thing.calls == [calls, calls, 0] && thing.state == "READY";
+                |thing: &&ChannelzEntry| thing.calls == [calls, calls, 0] && thing.state == "READY";
             self.expect(below.is_some_and(is_right), "each endpoint's calls")?;
             let sockets = self.of("socket", &address);
-            let is_right =
-                |socket: &&Thing| socket.calls == [calls, calls, 0] && socket.remote == address;
+            let is_right = |socket: &&ChannelzEntry| {
+                socket.calls == [calls, calls, 0] && socket.remote == address
+            };
             self.expect(
                 sockets.len() == 1 && is_right(&sockets[0]),
                 "each connection's streams",

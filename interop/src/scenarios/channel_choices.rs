@@ -90,8 +90,8 @@ impl Ring {
     }
 }
 
-/// Weight of an endpoint, from 1 to 4. The sum is 128, so that all shares are exact in binary: clients round others differently.
-/// With a ring of at least 1,000 entries, one unit of weight is eight of them, also without one endpoint.
+/// Weight of an endpoint, from 1 to 4. The sum is 128, so that all shares are exact in binary: clients round others
+/// differently. With a ring of at least 1,000 entries, one unit of weight is eight of them, also without one endpoint.
 fn weight(index: usize) -> u32 {
     match index {
         0..13 => 1,
@@ -132,7 +132,8 @@ async fn chooses_as_grpc(cx: Context, grpc: Grpc) -> Fallible {
     .await?;
     let after = Choices::by_channel(&mut channel, KEYS).await?;
     let theirs = Choices::by_grpc(&cx, grpc, &file, KEYS).await?;
-    // grpc-go rounds the share of each endpoint to 31 bits (gRFC A113), which moves entries at the limits of the shares.
+    // grpc-go rounds the share of each endpoint to 31 bits (gRFC A113), which moves entries at the limits of the
+    // shares.
     let rounded = if matches!(grpc, Grpc::Go) {
         KEYS / 100
     } else {

@@ -1,7 +1,7 @@
 //! A response with one resource that Envoy rejects: the others are served, and only this one is shown as NACKed.
 //!
-//! Envoy does not say which resource of EDS, RDS and SDS it means, and its message ends after 4,096 bytes, so the server
-//! finds the resource by sending smaller parts.
+//! Envoy does not say which resource of EDS, RDS and SDS it means, and its message ends after 4,096 bytes, so the
+//! server finds the resource by sending smaller parts.
 
 use std::collections::BTreeMap;
 
@@ -42,23 +42,25 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Resources of one type.
-struct Sort {
+struct TypedResources {
     /// A resource that refers to the one of this name.
     user: fn(&str) -> String,
     /// A resource that Envoy accepts, and that shows this number.
     good: fn(&str, u16) -> String,
     /// A resource that passes validation, and that Envoy rejects without its name.
     bad: fn(&str) -> String,
-    /// Whether Envoy rejects the bad resource again at its repetition. It does not for secrets: it remembers the hash of a
-    /// secret before it loads the files, and takes the repetition for unchanged. Then no resource is shown as NACKed.
+    /// Whether Envoy rejects the bad resource again at its repetition. It does not for secrets: it remembers the hash
+    /// of a secret before it loads the files, and takes the repetition for unchanged. Then no resource is shown as
+    /// NACKed.
     rejects_again: bool,
-    /// Whether Envoy shows the old content after it rejected the new one. It takes a new secret over before it reads its files.
+    /// Whether Envoy shows the old content after it rejected the new one. It takes a new secret over before it reads
+    /// its files.
     keeps_old: bool,
     /// The number that each resource in Envoy shows.
     shown: fn(&Value, &Value) -> BTreeMap<String, u64>,
 }
 
-const ASSIGNMENTS: Sort = Sort {
+const ASSIGNMENTS: TypedResources = TypedResources {
     user: |name| crate::config::cluster(name),
     good: |name, number| assignment(name, "127.0.0.1", number),
     // Envoy resolves no host names in EDS; the API has no rule for that.
@@ -75,7 +77,7 @@ const ASSIGNMENTS: Sort = Sort {
     },
 };
 
-const ROUTES: Sort = Sort {
+const ROUTES: TypedResources = TypedResources {
     user: listener,
     good: |name, number| {
         routes(
@@ -105,7 +107,7 @@ const ROUTES: Sort = Sort {
     },
 };
 
-const SECRETS: Sort = Sort {
+const SECRETS: TypedResources = TypedResources {
     user: tls_cluster,
     good: |name, number| {
         // The hash stands for the number.
@@ -128,9 +130,10 @@ const SECRETS: Sort = Sort {
     },
 };
 
-/// Given three resources that Envoy has, when one edit changes all of them, and Envoy rejects the second, then the first and
-/// the third are changed in Envoy, the second is not, and the status shows it alone as NACKed. A fixed file is served.
-async fn one_of_three(cx: Context, protocol: Protocol, sort: &Sort) -> Fallible {
+/// Given three resources that Envoy has, when one edit changes all of them, and Envoy rejects the second, then the
+/// first and the third are changed in Envoy, the second is not, and the status shows it alone as NACKed. A fixed file
+/// is served.
+async fn one_of_three(cx: Context, protocol: Protocol, sort: &TypedResources) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     let users: Vec<String> = NAMES.iter().map(|name| (sort.user)(name)).collect();
     folder.write("users.yaml", &users)?;
@@ -198,7 +201,7 @@ impl Proxy {
     }
 
     /// Waits until the three resources in Envoy show these numbers, or none.
-    async fn shows(&self, sort: &Sort, numbers: [Option<u64>; 3]) -> Fallible {
+    async fn shows(&self, sort: &TypedResources, numbers: [Option<u64>; 3]) -> Fallible {
         let numbers = NAMES.map(str::to_owned).into_iter().zip(numbers);
         let wanted: BTreeMap<String, u64> = numbers
             .filter_map(|(name, number)| Some((name, number?)))

@@ -1,4 +1,5 @@
-//! xDS-enabled gRPC servers, configured by `oxds serve` (gRFC A36): C-core's, and `XdsServer` with clients of other languages.
+//! xDS-enabled gRPC servers, configured by `oxds serve` (gRFC A36): C-core's, and `XdsServer` with clients of other
+//! languages.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -127,7 +128,8 @@ async fn greets(server: &mut GrpcServer, wanted: bool) -> Fallible {
     .await
 }
 
-/// The preface of a client, and an empty SETTINGS frame (RFC 9113, section 3.4). `XdsServer` reads it before it sends its own.
+/// The preface of a client, and an empty SETTINGS frame (RFC 9113, section 3.4). `XdsServer` reads it before it sends
+/// its own.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// Whether a new connection gets its first byte, of HTTP/2 SETTINGS. Without a listener C-core accepts nothing; once it

@@ -24,8 +24,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Given a server with a broken file, and a Prometheus with the rules of `docs/observability/`,
 /// when it scrapes the server,
-/// then it takes the metrics, evaluates all rules without an error, one of them sees the file, and each query of the dashboard is
-/// valid. Queries whose metrics every server has return a series.
+/// then it takes the metrics, evaluates all rules without an error, one of them sees the file, and each query of the
+/// dashboard is valid. Queries whose metrics every server has return a series.
 async fn is_observed(cx: Context) -> Fallible {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/observability");
     let folder = Folder::create(&cx.dir)?;

@@ -67,13 +67,13 @@ impl Client {
 }
 
 /// A control plane over a folder.
-struct Plane {
+struct ControlPlane {
     folder: Folder,
     _oxds: Oxds,
     bootstrap: PathBuf,
 }
 
-impl Plane {
+impl ControlPlane {
     async fn start(cx: &Context, resources: &[String]) -> Fallible<Self> {
         let folder = Folder::create(&cx.dir)?;
         folder.write("listener.yaml", &[api_listener_with(SESSION)])?;
@@ -126,7 +126,7 @@ async fn session_stays_while_draining(cx: Context, client: Client) -> Fallible {
         Backend::start(NAMES[2]).await?,
     ];
     let all: Vec<_> = backends.iter().collect();
-    let plane = Plane::start(&cx, &blue(&all, &[])).await?;
+    let plane = ControlPlane::start(&cx, &blue(&all, &[])).await?;
     let load = client.start(&cx, &plane.bootstrap, "")?;
     only_at(&load.others, "calls", &NAMES).await?;
     let first = settled(&load).await?;
@@ -169,7 +169,7 @@ async fn session_follows_a_foreign_cookie(cx: Context, client: Client) -> Fallib
         Backend::start(NAMES[1]).await?,
         Backend::start(NAMES[2]).await?,
     ];
-    let plane = Plane::start(&cx, &blue(&backends.each_ref(), &[])).await?;
+    let plane = ControlPlane::start(&cx, &blue(&backends.each_ref(), &[])).await?;
     let before = client.other().start(&cx, &plane.bootstrap, "")?;
     let backend = settled(&before).await?;
     let cookies = before.cookies();
@@ -200,7 +200,7 @@ async fn session_keeps_its_weighted_cluster(cx: Context, client: Client) -> Fall
         assignment("blue", &[&[blue.address]]),
         assignment("green", &[&[green.address]]),
     ];
-    let plane = Plane::start(&cx, &resources).await?;
+    let plane = ControlPlane::start(&cx, &resources).await?;
     let load = client.start(&cx, &plane.bootstrap, "")?;
     only_at(&load.others, "calls", &["blue", "green"]).await?;
     settled(&load).await?;

@@ -23,9 +23,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Given a server with 232 clients, two of which NACK and one of which has names that are HTML,
 /// when a browser opens the status page,
-/// then it loads, sorts, filters, follows an edit, shows a NACK, a resource, the graph and the history; that of a replica shows both
-/// replicas; it fits a phone, has dark colours, is readable without a script, and runs no script of others (`peers/node/page.js`).
-/// Pictures of the page are beside the runner.
+/// then it loads, sorts, filters, follows an edit, shows a NACK, a resource, the graph and the history; that of a
+/// replica shows both replicas; it fits a phone, has dark colours, is readable without a script, and runs no script of
+/// others (`peers/node/page.js`). Pictures of the page are beside the runner.
 async fn is_usable(cx: Context) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     let (blue, green) = ("127.0.0.1:1".parse()?, "127.0.0.1:2".parse()?);

@@ -1,5 +1,5 @@
-//! Clients that request ten names each, with and without the versions that they have; and the death of a replica that a third of them is
-//! connected to (GB-4, and GB-16 without etcd).
+//! Clients that request ten names each, with and without the versions that they have; and the death of a replica that a
+//! third of them is connected to (GB-4, and GB-16 without etcd).
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -54,7 +54,8 @@ impl Clients {
         connect(replicas, &manner(), self.count / REPLICAS, first, NAMES).await
     }
 
-    /// Connects clients that choose a replica, and another one when their stream ends. Each has its clusters in the end.
+    /// Connects clients that choose a replica, and another one when their stream ends. Each has its clusters in the
+    /// end.
     pub(super) async fn roam(
         &self,
         replicas: &[Replica],
@@ -83,7 +84,8 @@ impl Clients {
         request::named(&Holding::Clusters.resource_type(), names, held)
     }
 
-    /// Kills the last replica. Its clients connect to the others, which have clients, too. Returns the streams of all replicas that are left.
+    /// Kills the last replica. Its clients connect to the others, which have clients, too. Returns the streams of all
+    /// replicas that are left.
     pub(super) async fn lose_one(
         &self,
         fleet: &mut Fleet,

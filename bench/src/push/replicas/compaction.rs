@@ -92,7 +92,8 @@ pub(crate) async fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), S
     Ok(())
 }
 
-/// Connects clients that have requested these clusters and have them: as many to each replica, so that none of them is moved.
+/// Connects clients that have requested these clusters and have them: as many to each replica, so that none of them is
+/// moved.
 async fn swarms(
     replicas: &[Replica],
     clusters: RangeInclusive<usize>,

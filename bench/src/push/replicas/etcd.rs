@@ -127,7 +127,8 @@ impl Etcd {
         Ok(())
     }
 
-    /// Returns the revision of the store: the number of transactions that have written, of all writers. Leases have none.
+    /// Returns the revision of the store: the number of transactions that have written, of all writers. Leases have
+    /// none.
     pub(super) async fn revision(&self) -> Result<i64, String> {
         let any = RangeRequest {
             key: ZERO.into(),
@@ -182,7 +183,8 @@ impl Etcd {
         Ok(others.count())
     }
 
-    /// Reads all keys below a prefix, in pages at one revision, without a look at the values. Returns the time that it took.
+    /// Reads all keys below a prefix, in pages at one revision, without a look at the values. Returns the time that it
+    /// took.
     pub(super) async fn read(&self, prefix: &str) -> Result<Duration, String> {
         let start = Instant::now();
         let end = prefix_end(prefix.as_bytes());

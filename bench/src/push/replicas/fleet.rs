@@ -163,7 +163,8 @@ impl Fleet {
         Ok(Self { replicas, arrivals })
     }
 
-    /// Waits until every client has this many more clusters, and returns the time of the last response. More of them are an error.
+    /// Waits until every client has this many more clusters, and returns the time of the last response. More of them
+    /// are an error.
     pub(super) async fn until(&mut self, clusters: usize) -> Result<Instant, String> {
         let times = self.arrivals(clusters).await?;
         times.into_iter().max().ok_or("no replicas".to_owned())
@@ -188,8 +189,8 @@ impl Fleet {
     }
 }
 
-/// Connects this many clients to each replica: one to each in turn, because a replica that has far more than the others asks some to move.
-/// Each has this many resources in the end.
+/// Connects this many clients to each replica: one to each in turn, because a replica that has far more than the others
+/// asks some to move. Each has this many resources in the end.
 pub(super) async fn connect(
     replicas: &[Replica],
     manner: &Manner,
@@ -213,7 +214,8 @@ pub(super) async fn connect(
     Ok(swarms)
 }
 
-/// Connects this many delta clients to each replica. They have requested the first clusters, have them, and have accepted them.
+/// Connects this many delta clients to each replica. They have requested the first clusters, have them, and have
+/// accepted them.
 pub(super) async fn subscribers(
     replicas: &[Replica],
     clients: usize,

@@ -1,4 +1,5 @@
-//! GB-10: the leader of etcd is killed under 100 publishes per second: how long no publish is acknowledged, and whether one is lost.
+//! GB-10: the leader of etcd is killed under 100 publishes per second: how long no publish is acknowledged, and whether
+//! one is lost.
 //!
 //! ```text
 //!   publishes ──┐            ┌── the writer's member is the leader, or a follower
@@ -7,9 +8,10 @@
 //!
 //! The bound is etcd's election and half a second. Another member, which is asked repeatedly, reports the new leader.
 //!
-//! A plain put beside each writer shows the pause of etcd's own client: it is tried again at the next member, as a publish is. A follower that
-//! has sent a write to the leader that died answers it after 7 s: the client's time limit of 5 s ends it before. A publish looks for the
-//! outcome of its first write after 1 s, at another member; what it reads before, the new leader answers at once.
+//! A plain put beside each writer shows the pause of etcd's own client: it is tried again at the next member, as a
+//! publish is. A follower that has sent a write to the leader that died answers it after 7 s: the client's time limit
+//! of 5 s ends it before. A publish looks for the outcome of its first write after 1 s, at another member; what it
+//! reads before, the new leader answers at once.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
-//! GB-1, GB-2: from etcd's commit until the client of the last replica has the change, and until the last of many clients has accepted it.
+//! GB-1, GB-2: from etcd's commit until the client of the last replica has the change, and until the last of many
+//! clients has accepted it.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,9 @@ const MOST_ACK_P50: f64 = 15_000.0;
 const MOST_ACK_P99: f64 = 50_000.0;
 /// Slowest publishes that are shown.
 const SHOWN: usize = 3;
-/// Allowed time of a large publish after its commit, in milliseconds: 500 from its first write (GB-2), without the 163 in which etcd
-/// committed it on the machine on which this bound was set. So the bound judges the difference to etcd's own time.
+/// Allowed time of a large publish after its commit, in milliseconds: 500 from its first write (GB-2), without the 163
+/// in which etcd committed it on the machine on which this bound was set. So the bound judges the difference to etcd's
+/// own time.
 const MOST_BEYOND_COMMIT: f64 = 500.0 - 163.0;
 /// Key of the head.
 const HEAD: &str = "/oxds/default/l/main/head";
@@ -96,8 +98,8 @@ impl Publish {
         self.whole().saturating_sub(watched)
     }
 
-    /// Time of the last client after the watch of the last member. A member shows a publish when its own disk has it, so the time before
-    /// that is etcd's, and grows with the time of its commits.
+    /// Time of the last client after the watch of the last member. A member shows a publish when its own disk has it,
+    /// so the time before that is etcd's, and grows with the time of its commits.
     fn beyond_members(&self) -> Duration {
         self.whole().saturating_sub(self.last_member())
     }

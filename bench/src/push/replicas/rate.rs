@@ -1,7 +1,8 @@
 //! GB-6: 1,000 changes per second, from etcd's commit until the client of the last replica has each.
 //!
-//! The writer reads the published state for each publish, and publishes one after the other, so the state is small. A client that is
-//! late gets a later content of the same cluster: it has a publish when it has a cluster of that publish, or of one after it.
+//! The writer reads the published state for each publish, and publishes one after the other, so the state is small. A
+//! client that is late gets a later content of the same cluster: it has a publish when it has a cluster of that
+//! publish, or of one after it.
 
 use std::time::{Duration, Instant};
 
@@ -112,7 +113,8 @@ async fn follow(replicas: &[Replica]) -> Result<mpsc::UnboundedReceiver<Arrival>
         let mut probe = Probe::connect(&server.grpc).await?;
         probe.sync(CLUSTERS).await?;
         let sender = sender.clone();
-        // Ends with the stream, or with the first cluster that cannot be read: the receiver then waits in vain, and says so.
+        // Ends with the stream, or with the first cluster that cannot be read: the receiver then waits in vain, and
+        // says so.
         tokio::spawn(async move {
             while let Ok(response) = probe.next().await {
                 let at = Instant::now();
@@ -139,7 +141,8 @@ async fn follow(replicas: &[Replica]) -> Result<mpsc::UnboundedReceiver<Arrival>
 
 /// When each publish was committed, and when the last client had it.
 struct Lags {
-    /// Times when the writer began, in microseconds since 1970: all changes of a publish are as late, and earlier than the next start.
+    /// Times when the writer began, in microseconds since 1970: all changes of a publish are as late, and earlier than
+    /// the next start.
     starts: Vec<u64>,
     committed: Vec<Instant>,
     had: Vec<Instant>,

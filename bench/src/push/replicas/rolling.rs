@@ -5,8 +5,8 @@
 //!                          └── proxy ──▶ any of three replicas ◀── 300 clients over delta, with versions
 //! ```
 //!
-//! Delta clients count the resources that are sent again: a SotW stream that names its resources gets all of them in its first response (gRFC
-//! A57), whatever the client has. The channel uses SotW, and only its calls are counted.
+//! Delta clients count the resources that are sent again: a SotW stream that names its resources gets all of them in
+//! its first response (gRFC A57), whatever the client has. The channel uses SotW, and only its calls are counted.
 
 use std::net::SocketAddr;
 use std::path::Path;

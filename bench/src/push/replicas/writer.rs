@@ -42,7 +42,8 @@ impl Writer {
             .map(drop)
     }
 
-    /// Publishes a change of each of these clusters: a single transaction if they are few. Returns the id of the publish.
+    /// Publishes a change of each of these clusters: a single transaction if they are few. Returns the id of the
+    /// publish.
     pub(super) async fn change(
         &mut self,
         prefix: &str,

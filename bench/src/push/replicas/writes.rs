@@ -1,7 +1,7 @@
 //! GB-7: transactions in etcd that replicas cause: idle, at a publish per second, and at ten.
 //!
-//! A publish of one cluster is one transaction. All others are the replicas', because nothing else writes. Renewals of leases are
-//! no transactions.
+//! A publish of one cluster is one transaction. All others are the replicas', because nothing else writes. Renewals of
+//! leases are no transactions.
 
 use std::time::{Duration, Instant};
 

@@ -49,7 +49,7 @@ pub(crate) enum Nack {
 
 /// Commands to a running swarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Mood {
+pub(crate) struct Commands {
     /// Answer to resources larger than [`LARGE`](super::super::resources::LARGE).
     pub(crate) nack: Nack,
     /// Number of the [`MARKED`](super::super::resources::MARKED) resources that a change has.

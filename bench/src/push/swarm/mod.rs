@@ -26,7 +26,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use connection::connect;
-pub(super) use manner::{Manner, Mood, Nack, text};
+pub(super) use manner::{Commands, Manner, Nack, text};
 pub(super) use roaming::{Choice, Roamers};
 use stream::Stream;
 pub(super) use stream::framed;
@@ -40,7 +40,7 @@ pub(super) struct Swarm {
     manner: Manner,
     address: SocketAddr,
     tally: Arc<Tally>,
-    mood: watch::Sender<Mood>,
+    commands: watch::Sender<Commands>,
     /// The connection that takes more streams, and its number of streams.
     connection: Option<(SendRequest<Bytes>, usize)>,
     streams: usize,
@@ -56,7 +56,7 @@ impl Swarm {
                 .parse()
                 .map_err(|_| format!("not an address: {address}"))?,
             tally: Arc::default(),
-            mood: watch::Sender::default(),
+            commands: watch::Sender::default(),
             connection: None,
             streams: 0,
             tasks: JoinSet::new(),
@@ -80,7 +80,7 @@ impl Swarm {
             &mut connection,
             self.address,
             &self.manner,
-            self.mood.subscribe(),
+            self.commands.subscribe(),
             Arc::clone(&self.tally),
         )?;
         self.tasks.spawn(stream.run(first));
@@ -120,8 +120,8 @@ impl Swarm {
     }
 
     /// Sends a command to every stream.
-    pub(super) fn set(&self, mood: Mood) {
-        self.mood.send_replace(mood);
+    pub(super) fn set(&self, commands: Commands) {
+        self.commands.send_replace(commands);
     }
 
     /// Counts so far.

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::connection::connect;
-use super::manner::{Manner, Mood};
+use super::manner::{Commands, Manner};
 use super::stream::Stream;
 use super::tally::{Counted, Tally};
 
@@ -49,7 +49,7 @@ pub(crate) struct Roamers {
 
 struct Shared {
     manner: Manner,
-    mood: watch::Sender<Mood>,
+    commands: watch::Sender<Commands>,
     tally: Arc<Tally>,
     distribution: Mutex<Distribution>,
 }
@@ -66,7 +66,7 @@ impl Roamers {
         Self {
             shared: Arc::new(Shared {
                 manner,
-                mood: watch::Sender::default(),
+                commands: watch::Sender::default(),
                 tally: Arc::default(),
                 distribution: Mutex::new(distribution),
             }),
@@ -154,7 +154,7 @@ impl Shared {
             &mut connection,
             address,
             &self.manner,
-            self.mood.subscribe(),
+            self.commands.subscribe(),
             Arc::clone(&self.tally),
         );
         let Ok(mut stream) = stream else {

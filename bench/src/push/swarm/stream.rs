@@ -13,7 +13,7 @@ use prost::Message;
 use tokio::sync::watch;
 
 use super::super::resources;
-use super::manner::{Manner, Mood, Nack, text};
+use super::manner::{Commands, Manner, Nack, text};
 use super::scanner::{Scanner, Seen};
 use super::tally::Tally;
 
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     manner: Manner,
     response: ResponseFuture,
     requests: SendStream<Bytes>,
-    mood: watch::Receiver<Mood>,
+    commands: watch::Receiver<Commands>,
     tally: Arc<Tally>,
     /// The last accepted version, which a SotW client repeats in a NACK.
     accepted: String,
@@ -35,7 +35,7 @@ impl Stream {
         connection: &mut SendRequest<Bytes>,
         address: SocketAddr,
         manner: &Manner,
-        mood: watch::Receiver<Mood>,
+        commands: watch::Receiver<Commands>,
         tally: Arc<Tally>,
     ) -> Result<Self, String> {
         let method = match manner.protocol {
@@ -55,7 +55,7 @@ impl Stream {
             manner: manner.clone(),
             response,
             requests,
-            mood,
+            commands,
             tally,
             accepted: String::new(),
             marked: 0,
@@ -81,8 +81,8 @@ impl Stream {
         let mut scanner = Scanner::default();
         let mut whole = Vec::new();
         loop {
-            self.mood
-                .wait_for(|mood| !mood.stalled)
+            self.commands
+                .wait_for(|commands| !commands.stalled)
                 .await
                 .map_err(text)?;
             let Some(data) = body.data().await else {
@@ -107,8 +107,8 @@ impl Stream {
     }
 
     fn answer(&mut self, seen: &Seen) -> Bytes {
-        let mood = *self.mood.borrow();
-        let text = match mood.nack {
+        let commands = *self.commands.borrow();
+        let text = match commands.nack {
             _ if seen.large == 0 => None,
             Nack::No => None,
             Nack::Named => Some(format!("{}: too large for us", resources::resource_name(0))),
@@ -121,7 +121,7 @@ impl Stream {
         });
         if error_detail.is_none() {
             self.accepted = String::from_utf8_lossy(&seen.version).into_owned();
-            self.count_marked(seen, mood.marked);
+            self.count_marked(seen, commands.marked);
         }
         let Manner {
             resource_type, api, ..

@@ -6,8 +6,9 @@ pub(super) struct Case {
     /// Number of the behaviour that it is about, as in the page of conformance.
     pub(super) row: &'static str,
     pub(super) target: PatchTarget,
-    /// A flow mapping of YAML without its braces, which is merged into the target as by RFC 7386; a mapping with `@type` replaces
-    /// the old one. `<0..9>` is a drawn number, `<a|b>` one of these texts; `NANOS` and `SECONDS` are durations out of range.
+    /// A flow mapping of YAML without its braces, which is merged into the target as by RFC 7386; a mapping with
+    /// `@type` replaces the old one. `<0..9>` is a drawn number, `<a|b>` one of these texts; `NANOS` and `SECONDS` are
+    /// durations out of range.
     pub(super) patch: &'static str,
     /// `None` if all clients must agree.
     pub(super) difference: Option<Difference>,

@@ -1,8 +1,9 @@
 //! A differential run: which client NACKs which configuration.
 //!
-//! A generator makes configurations with one change each of a valid one: within the rules, at their limits, and beyond. C-core, grpc-go and our
-//! channel get each of them, as it is. Each difference between the clients is either in the tables of the cases, with
-//! the rule that decides it, or a failure. `docs/conformance-client.md` lists those of the tables.
+//! A generator makes configurations with one change each of a valid one: within the rules, at their limits, and beyond.
+//! C-core, grpc-go and our channel get each of them, as it is. Each difference between the clients is either in the
+//! tables of the cases, with the rule that decides it, or a failure. `docs/conformance-client.md` lists those of the
+//! tables.
 //!
 //! ```text
 //!   cases ─► generate ─► configurations ─► a judge per client ◄── ADS ── 150 targets in one process

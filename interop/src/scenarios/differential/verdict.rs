@@ -1,6 +1,7 @@
 //! The control plane of one client: it serves each target a configuration of its own, and records the client's answer.
 //!
-//! A target has an ADS stream of its own in every gRPC client (gRFC A71), so that its answers concern one configuration.
+//! A target has an ADS stream of its own in every gRPC client (gRFC A71), so that its answers concern one
+//! configuration.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -4,13 +4,13 @@
 pub(super) struct Case {
     /// Name of the field, after that of its message.
     pub(super) field: &'static str,
-    pub(super) resource: Sort,
+    pub(super) resource: YamlTarget,
     /// Reason why Envoy refuses the resource and oxds does not, although the field alone decides it in oxds.
     pub(super) difference: Option<&'static str>,
 }
 
 /// Where the YAML of a case belongs.
-pub(super) enum Sort {
+pub(super) enum YamlTarget {
     /// Fields of a cluster.
     Cluster(&'static str),
     /// Fields of `HttpProtocolOptions` of a cluster.
@@ -37,12 +37,12 @@ pub(super) enum Sort {
     Tcp(&'static str),
 }
 
-use Sort::{
+use YamlTarget::{
     AccessLog, Action, Cluster, Filter, Host, Listener, Manager, Match, Policy, Route, Tcp,
     Upstream,
 };
 
-const fn same(field: &'static str, resource: Sort) -> Case {
+const fn same(field: &'static str, resource: YamlTarget) -> Case {
     Case {
         field,
         resource,
@@ -50,7 +50,7 @@ const fn same(field: &'static str, resource: Sort) -> Case {
     }
 }
 
-const fn differs(field: &'static str, resource: Sort, difference: &'static str) -> Case {
+const fn differs(field: &'static str, resource: YamlTarget, difference: &'static str) -> Case {
     Case {
         field,
         resource,

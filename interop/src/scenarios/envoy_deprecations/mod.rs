@@ -1,4 +1,5 @@
-//! Envoy and oxds agree on the resources that deprecated, unfinished and unknown fields keep from being used (V-45, V-58, V-59).
+//! Envoy and oxds agree on the resources that deprecated, unfinished and unknown fields keep from being used (V-45,
+//! V-58, V-59).
 //!
 //! oxds serves all of them, with overrides; Envoy has no overrides. Envoy must NACK exactly the resources that `oxds
 //! validate` rejects.
@@ -11,7 +12,7 @@ use std::ffi::OsString;
 use serde_json::Value;
 use tokio::process::Command;
 
-use self::cases::{CASES, Case, Sort};
+use self::cases::{CASES, Case, YamlTarget};
 use super::{SOON, Scenario};
 use crate::config::Folder;
 use crate::peers::envoy::Envoy;
@@ -29,7 +30,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Given a resource for each deprecated or unfinished field, and one with an unknown field, then Envoy with
-/// `--reject-unknown-dynamic-fields` NACKs those that oxds refuses, and has all others, but for the explained differences.
+/// `--reject-unknown-dynamic-fields` NACKs those that oxds refuses, and has all others, but for the explained
+/// differences.
 async fn agrees_on_refused_fields(cx: Context) -> Fallible {
     let folder = Folder::create(&cx.dir)?;
     let named: Vec<(String, &Case)> = CASES
@@ -168,64 +170,64 @@ fn unknown_field() -> Vec<u8> {
     any
 }
 
-fn resource(name: &str, index: usize, sort: &Sort) -> String {
+fn resource(name: &str, index: usize, sort: &YamlTarget) -> String {
     const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
     const POLICIES: &str = "envoy.extensions.load_balancing_policies";
     match sort {
-        Sort::Cluster(fields) => cluster(name, fields),
-        Sort::Upstream(fields) => cluster(
+        YamlTarget::Cluster(fields) => cluster(name, fields),
+        YamlTarget::Upstream(fields) => cluster(
             name,
             &format!(
                 "typed_extension_protocol_options: {{ {OPTIONS}: {{ \"@type\": type.googleapis.com/{OPTIONS}, explicit_http_config: {{ {fields} }} }} }}"
             ),
         ),
-        Sort::Policy(message, fields) => cluster(
+        YamlTarget::Policy(message, fields) => cluster(
             name,
             &format!(
                 "load_balancing_policy: {{ policies: [{{ typed_extension_config: {{ name: x, typed_config: {{ \"@type\": type.googleapis.com/{POLICIES}.{message}, {fields} }} }} }}] }}"
             ),
         ),
-        Sort::Listener(fields) => {
+        YamlTarget::Listener(fields) => {
             listener(name, index, fields, &manager("", "", &virtual_host("", "")))
         }
-        Sort::Manager(fields) => {
+        YamlTarget::Manager(fields) => {
             listener(name, index, "", &manager(fields, "", &virtual_host("", "")))
         }
-        Sort::AccessLog(fields) => {
+        YamlTarget::AccessLog(fields) => {
             let log = "type.googleapis.com/envoy.extensions.access_loggers.file.v3.FileAccessLog";
             let log = format!(
                 "access_log: [{{ name: file, typed_config: {{ \"@type\": {log}, path: /dev/null, {fields} }} }}]"
             );
             listener(name, index, "", &manager(&log, "", &virtual_host("", "")))
         }
-        Sort::Filter(message, fields) => listener(
+        YamlTarget::Filter(message, fields) => listener(
             name,
             index,
             "",
             &manager("", &filter(message, fields), &virtual_host("", "")),
         ),
-        Sort::Host(fields) => {
+        YamlTarget::Host(fields) => {
             listener(name, index, "", &manager("", "", &virtual_host(fields, "")))
         }
-        Sort::Route(fields) => listener(
+        YamlTarget::Route(fields) => listener(
             name,
             index,
             "",
             &manager("", "", &virtual_host("", &route("", "", fields))),
         ),
-        Sort::Match(fields) => listener(
+        YamlTarget::Match(fields) => listener(
             name,
             index,
             "",
             &manager("", "", &virtual_host("", &route(fields, "", ""))),
         ),
-        Sort::Action(fields) => listener(
+        YamlTarget::Action(fields) => listener(
             name,
             index,
             "",
             &manager("", "", &virtual_host("", &route("", fields, ""))),
         ),
-        Sort::Tcp(fields) => {
+        YamlTarget::Tcp(fields) => {
             let proxy =
                 "type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy";
             let proxy = format!("{{ \"@type\": {proxy}, stat_prefix: x, cluster: xds, {fields} }}");

@@ -188,8 +188,8 @@ async fn users(cx: Context, release: Release) -> Fallible {
     replica.serves(3, RETURN).await
 }
 
-/// given etcd with TLS and client certificates / when all files are replaced and etcd starts again / then the replica connects with the new
-/// ones, without a restart. With old files it says what is wrong, and there is no plaintext.
+/// given etcd with TLS and client certificates / when all files are replaced and etcd starts again / then the replica
+/// connects with the new ones, without a restart. With old files it says what is wrong, and there is no plaintext.
 async fn certificates(cx: Context, release: Release) -> Fallible {
     let file = |name: &str| cx.dir.join(name);
     let issue = |authority: &Authority| -> Fallible {
@@ -269,8 +269,8 @@ async fn until_text(content: &Content, options: &[&str], text: &str) -> Fallible
     .await
 }
 
-/// given addresses with another gRPC server, with a management server and with kine / when a replica starts or a writer publishes / then
-/// both end with an error that says that this is not an etcd; kine is named.
+/// given addresses with another gRPC server, with a management server and with kine / when a replica starts or a writer
+/// publishes / then both end with an error that says that this is not an etcd; kine is named.
 async fn programs(cx: Context) -> Fallible {
     let backend = Backend::start("a").await?;
     let content = Content::new(&cx, "content", "")?;

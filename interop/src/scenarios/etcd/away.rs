@@ -75,9 +75,9 @@ async fn quorum(cx: Context, release: Release) -> Fallible {
     InEtcd::read(&etcd.urls()).await?.expect(2, &["a", "b"])
 }
 
-/// given a replica, and another one with a state on disk / when all of etcd is away / then both serve, the second one after a restart, too,
-/// marked as stale; a third one without a state is not ready, its client waits, and its log has the cause. When etcd returns, clients get
-/// only the difference.
+/// given a replica, and another one with a state on disk / when all of etcd is away / then both serve, the second one
+/// after a restart, too, marked as stale; a third one without a state is not ready, its client waits, and its log has
+/// the cause. When etcd returns, clients get only the difference.
 async fn away(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;
@@ -144,8 +144,8 @@ async fn away(cx: Context, release: Release) -> Fallible {
     Ok(())
 }
 
-/// given a replica / when the member that it uses is stopped by SIGSTOP / then it uses another one, status and log name it, and the next
-/// publish arrives.
+/// given a replica / when the member that it uses is stopped by SIGSTOP / then it uses another one, status and log name
+/// it, and the next publish arrives.
 async fn stopped(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;

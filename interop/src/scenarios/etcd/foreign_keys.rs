@@ -18,8 +18,9 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     )]
 }
 
-/// given a published state / when a key is deleted, another one overwritten and a third one added with `etcdctl` / then none is served,
-/// and findings name them; a publish fails until `--repair`, which restores the published state, and clients have got nothing.
+/// given a published state / when a key is deleted, another one overwritten and a third one added with `etcdctl` / then
+/// none is served, and findings name them; a publish fails until `--repair`, which restores the published state, and
+/// clients have got nothing.
 async fn changed(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;
     let direct = etcd.connect().await?;

@@ -41,9 +41,9 @@ async fn small(cx: &Context, release: Release) -> Fallible<Etcd> {
     Etcd::start(cx, release, &options).await
 }
 
-/// given a database that fills up / when it has more than half of its quota / then a replica warns, if etcd reports its quota; when it is full,
-/// replicas serve, a new one, too, which reports its missing status key; a publish fails with the remedy. After the remedy, publishes
-/// arrive and nothing is reported.
+/// given a database that fills up / when it has more than half of its quota / then a replica warns, if etcd reports its
+/// quota; when it is full, replicas serve, a new one, too, which reports its missing status key; a publish fails with
+/// the remedy. After the remedy, publishes arrive and nothing is reported.
 async fn replicas(cx: Context, release: Release) -> Fallible {
     let etcd = small(&cx, release).await?;
     let direct = etcd.connect().await?;

@@ -25,8 +25,8 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     )]
 }
 
-/// given one replica with all clients: Envoy, gRPC in three languages, our channel, and subscribers / when a second one joins / then clients
-/// move to it until it has its share, no subscriber gets a resource again, and no call fails.
+/// given one replica with all clients: Envoy, gRPC in three languages, our channel, and subscribers / when a second one
+/// joins / then clients move to it until it has its share, no subscriber gets a resource again, and no call fails.
 async fn join(cx: Context, release: Release) -> Fallible {
     let backend = Backend::start("a").await?;
     let folder = mesh(&cx, &backend)?;

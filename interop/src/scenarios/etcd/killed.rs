@@ -55,9 +55,9 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     )]
 }
 
-/// given a large publish / when its writer is killed after the first staged keys, in the middle of the stage, at the commit and in the
-/// middle of the moves / then the replica serves the whole old or the whole new state each time; the next publish completes or undoes it,
-/// and no staged key is left.
+/// given a large publish / when its writer is killed after the first staged keys, in the middle of the stage, at the
+/// commit and in the middle of the moves / then the replica serves the whole old or the whole new state each time; the
+/// next publish completes or undoes it, and no staged key is left.
 async fn killed(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;
     let client = etcd.connect().await?;
@@ -88,7 +88,8 @@ async fn killed(cx: Context, release: Release) -> Fallible {
         let text = format!("round {round}");
         large.set_all((0..CLUSTERS).map(|n| (format!("r{round}-{n:04}"), &*text)))?;
         kill_at(&client, &large, step).await?;
-        // The next publish, of another cluster. Keys that no head names are deleted once their writer is known to be dead.
+        // The next publish, of another cluster. Keys that no head names are deleted once their writer is known to be
+        // dead.
         let left = InEtcd::read(&urls).await?;
         if left.staged == 0 {
             return Err(format!("{what}: nothing was left to clean up").into());

@@ -71,7 +71,8 @@ async fn messages(cx: Context) -> Fallible {
     }
 }
 
-/// Name, number and type of a field. Names are compared without case and underscores, as `dbSize` and `db_size` or `ID` and `id`.
+/// Name, number and type of a field. Names are compared without case and underscores, as `dbSize` and `db_size` or `ID`
+/// and `id`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Field {
     name: String,

@@ -1,4 +1,5 @@
-//! Clients in four languages on three replicas over three members, while replicas and etcd die (G-17, G-24, G-34, G-35).
+//! Clients in four languages on three replicas over three members, while replicas and etcd die (G-17, G-24, G-34,
+//! G-35).
 
 use super::shared::Content;
 use super::{SOON, Scenario};
@@ -64,8 +65,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Fails if a delta client got a resource or a removal since this mark. A SotW client that subscribes to names gets them once
-    /// more with each new stream: the version that it reports is compared for wildcards only.
+    /// Fails if a delta client got a resource or a removal since this mark. A SotW client that subscribes to names gets
+    /// them once more with each new stream: the version that it reports is compared for wildcards only.
     fn nothing_sent(&self, since: usize) -> Fallible {
         let delta = self.delta.responses_since(since);
         let sent =
@@ -81,9 +82,10 @@ impl Fleet {
     }
 }
 
-/// given Envoy (delta), and gRPC in three languages and our channel (SotW), under load on three replicas over three members of etcd /
-/// when a replica is killed, all restart one by one, the leader dies, and etcd is away while a replica restarts from its state / then no
-/// call fails and Envoy gets no resource again; the next publish reaches all of them.
+/// given Envoy (delta), and gRPC in three languages and our channel (SotW), under load on three replicas over three
+/// members of etcd / when a replica is killed, all restart one by one, the leader dies, and etcd is away while a
+/// replica restarts from its state / then no call fails and Envoy gets no resource again; the next publish reaches all
+/// of them.
 async fn replicas(cx: Context, release: Release) -> Fallible {
     let backends = [Backend::start("a").await?, Backend::start("b").await?];
     let folder = mesh(&cx, &backends[0])?;

@@ -42,9 +42,9 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     scenarios
 }
 
-/// given two replicas at publish 3 / when three members are restored from a backup of publish 1 / then the replicas hold, stay ready and
-/// report it; a replica that starts then is not ready; a publish fails without `--accept-restored`; with it, all replicas serve it, and
-/// clients get only the difference.
+/// given two replicas at publish 3 / when three members are restored from a backup of publish 1 / then the replicas
+/// hold, stay ready and report it; a replica that starts then is not ready; a publish fails without
+/// `--accept-restored`; with it, all replicas serve it, and clients get only the difference.
 async fn held(cx: Context, release: Release, is_bumped: bool) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;
@@ -106,8 +106,8 @@ async fn held(cx: Context, release: Release, is_bumped: bool) -> Fallible {
     InEtcd::read(&urls).await?.expect(4, &["a", "c"])
 }
 
-/// given a replica that etcd is away for / when etcd is restored, and then written past the old revision and seq / then the chain of heads
-/// reveals it: the replica reads everything again and follows, and its client gets the difference.
+/// given a replica that etcd is away for / when etcd is restored, and then written past the old revision and seq / then
+/// the chain of heads reveals it: the replica reads everything again and follows, and its client gets the difference.
 async fn overtaken(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start(&cx, release, &[]).await?;
     etcd.connect().await?;
@@ -138,8 +138,8 @@ async fn overtaken(cx: Context, release: Release) -> Fallible {
     replica.finds_no("went-back", SOON).await
 }
 
-/// given a replica at publish 2 / when another cluster answers at the address / then it is held while that has an earlier publish, and
-/// followed when it has a later one. No watch is resumed: everything is read.
+/// given a replica at publish 2 / when another cluster answers at the address / then it is held while that has an
+/// earlier publish, and followed when it has a later one. No watch is resumed: everything is read.
 async fn replaced(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;
     etcd.connect().await?;

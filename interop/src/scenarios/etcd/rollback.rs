@@ -1,4 +1,5 @@
-//! A change that Envoys at several replicas NACK: together they pass the threshold, and all replicas return to the former version (G-38).
+//! A change that Envoys at several replicas NACK: together they pass the threshold, and all replicas return to the
+//! former version (G-38).
 
 use serde_json::Value;
 
@@ -27,9 +28,9 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     )]
 }
 
-/// given three replicas that roll back what more than two nodes NACK, with an Envoy each / when a publish has a cluster that Envoy rejects /
-/// then there is one decision, all three and a new replica serve the former version, and no Envoy loses the cluster; the next publish
-/// ends the rollback and reaches every Envoy.
+/// given three replicas that roll back what more than two nodes NACK, with an Envoy each / when a publish has a cluster
+/// that Envoy rejects / then there is one decision, all three and a new replica serve the former version, and no Envoy
+/// loses the cluster; the next publish ends the rollback and reaches every Envoy.
 async fn sum(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start_three(&cx, release).await?;
     let client = etcd.connect().await?;

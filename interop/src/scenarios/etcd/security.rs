@@ -162,7 +162,8 @@ async fn tls(cx: Context, release: Release) -> Fallible {
     names("authority", &wrong, "of an unknown authority").await?;
     let none = options(client_files("ca.pem", false))?;
     names("no certificate", &none, "rejects this client's certificate").await?;
-    // etcd reads its files again for each handshake. New options have no session to resume, which would need no certificate.
+    // etcd reads its files again for each handshake. New options have no session to resume, which would need no
+    // certificate.
     let fresh = || options(client_files("ca.pem", true));
     other.issue(&["127.0.0.1"])?.write(&cx.dir, "server")?;
     names("replaced server", &fresh()?, "of an unknown authority").await?;

@@ -10,8 +10,8 @@ use crate::subscriber::Subscriber;
 use crate::wire::Protocol;
 use crate::{Context, Fallible};
 
-/// Publishes of this many clusters, each with a text of this many bytes: by number at both limits of a transaction, then by bytes at
-/// the limit of a request.
+/// Publishes of this many clusters, each with a text of this many bytes: by number at both limits of a transaction,
+/// then by bytes at the limit of a request.
 const SIZES: [(usize, usize); 7] = [
     (1, 1),
     (127, 1),
@@ -50,8 +50,8 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     scenarios
 }
 
-/// given two replicas with a SotW and a delta client / when publishes of all sizes are made / then each replica applies one update per
-/// publish; every response of SotW has a whole publish, and delta brings each cluster once.
+/// given two replicas with a SotW and a delta client / when publishes of all sizes are made / then each replica applies
+/// one update per publish; every response of SotW has a whole publish, and delta brings each cluster once.
 async fn sizes(cx: Context, release: Release, sizes: Vec<(usize, usize)>) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;
     etcd.connect().await?;

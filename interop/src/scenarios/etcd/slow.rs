@@ -1,8 +1,8 @@
 //! Disks that are slow or full (G-30).
 //!
-//! Both need more than other scenarios: `strace` must be allowed to trace the member (ptrace), and `mount` to make a file system in memory
-//! (root). CI has both. A machine that forbids one fails the scenario with the reason: nothing else makes a member wait in `fdatasync`, or
-//! gives it a disk that is full.
+//! Both need more than other scenarios: `strace` must be allowed to trace the member (ptrace), and `mount` to make a
+//! file system in memory (root). CI has both. A machine that forbids one fails the scenario with the reason: nothing
+//! else makes a member wait in `fdatasync`, or gives it a disk that is full.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     ]
 }
 
-/// given members whose `fdatasync` takes 300 ms / when publishes are made / then they succeed, the replica serves them in order, and its
-/// clients get each once.
+/// given members whose `fdatasync` takes 300 ms / when publishes are made / then they succeed, the replica serves them
+/// in order, and its clients get each once.
 async fn slow(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;

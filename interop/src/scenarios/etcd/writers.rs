@@ -39,8 +39,8 @@ pub(super) fn scenarios(release: Release) -> Vec<Scenario> {
     ]
 }
 
-/// given two lanes / when each has a publish / then a client has the union; a cluster of the other lane is refused, and each lane keeps
-/// its own head.
+/// given two lanes / when each has a publish / then a client has the union; a cluster of the other lane is refused, and
+/// each lane keeps its own head.
 async fn lanes(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start(&cx, release, &[]).await?;
     etcd.connect().await?;
@@ -67,8 +67,8 @@ async fn lanes(cx: Context, release: Release) -> Fallible {
     InEtcd::of_lane(&urls, "other").await?.expect(1, &["b"])
 }
 
-/// given several writers at once / when they change different clusters / then all changes are there, one publish after the other. When two
-/// change the same cluster, the second fails, names it and who changed it, and nothing is lost.
+/// given several writers at once / when they change different clusters / then all changes are there, one publish after
+/// the other. When two change the same cluster, the second fails, names it and who changed it, and nothing is lost.
 async fn concurrent(cx: Context, release: Release) -> Fallible {
     let etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;
@@ -169,8 +169,8 @@ async fn interrupted(
     Ok(outcome.await?)
 }
 
-/// given a publish whose commit takes effect / when its answer is lost, and when the leader dies with it / then the writer finds its publish
-/// in the head, reports success once, and seq grows by one.
+/// given a publish whose commit takes effect / when its answer is lost, and when the leader dies with it / then the
+/// writer finds its publish in the head, reports success once, and seq grows by one.
 async fn unknown(cx: Context, release: Release) -> Fallible {
     let mut etcd = Etcd::start_three(&cx, release).await?;
     etcd.connect().await?;

@@ -15,7 +15,7 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use self::tables::{Asked, CLUSTERS, Client, Random, asked, host};
+use self::tables::{CLUSTERS, Client, DrawnRequest, Random, drawn_request, host};
 use super::Scenario;
 use crate::backend::{Backend, METHOD};
 use crate::config::{Folder, LISTENER, ROUTES, api_listener, assignment, cluster, socket_listener};
@@ -90,7 +90,7 @@ async fn envoy(
 }
 
 /// A test of `oxds route test`: a request, with the result of the client.
-fn case(place: (&str, String), rules: &str, asked: &Asked, found: (&str, Value)) -> Value {
+fn case(place: (&str, String), rules: &str, asked: &DrawnRequest, found: (&str, Value)) -> Value {
     let mut case = json!({
         "request": asked.path,
         "authority": asked.authority,
@@ -160,7 +160,7 @@ async fn envoy_routes(cx: Context) -> Fallible {
         ];
         for _ in 0..REQUESTS {
             let authority = authorities[random.below(authorities.len())].clone();
-            requests.push(asked(&mut random, Client::Envoy, authority));
+            requests.push(drawn_request(&mut random, Client::Envoy, authority));
         }
     }
     let (_oxds, _envoy, address) = envoy(&cx, &folder, &hosts, &clusters).await?;
@@ -290,7 +290,7 @@ async fn grpc_go_routes(cx: Context) -> Fallible {
             &[listener, route_config(&format!("{name}-routes"), &hosts)],
         )?;
         for _ in 0..REQUESTS {
-            requests.push(asked(&mut random, Client::Grpc, name.clone()));
+            requests.push(drawn_request(&mut random, Client::Grpc, name.clone()));
         }
     }
     let oxds = Oxds::serve(&cx, &folder).await?;

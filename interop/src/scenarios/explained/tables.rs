@@ -77,8 +77,8 @@ const ENVOY_OTHERS: &[&str] = &[
     "query_parameters: [{ name: v }]",
     "grpc: {}",
 ];
-/// Conditions of gRPC: hidden headers. Not `content-type`, which C-core and oxds match as `application/grpc` (gRFC A28), and grpc-go
-/// does not see when it chooses a route.
+/// Conditions of gRPC: hidden headers. Not `content-type`, which C-core and oxds match as `application/grpc` (gRFC
+/// A28), and grpc-go does not see when it chooses a route.
 const GRPC_HEADERS: &[&str] = &[
     "{ name: te, present_match: true }",
     "{ name: ':path', present_match: true }",
@@ -160,14 +160,18 @@ fn quoted(domains: &[String]) -> String {
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct DrawnRequest {
     pub(super) authority: String,
     pub(super) path: String,
     pub(super) headers: BTreeMap<&'static str, &'static str>,
 }
 
 /// Draws a request to an authority.
-pub(super) fn asked(random: &mut Random, client: Client, authority: String) -> Asked {
+pub(super) fn drawn_request(
+    random: &mut Random,
+    client: Client,
+    authority: String,
+) -> DrawnRequest {
     let mut path = random
         .one(&[
             "/shop.Cart/Get",
@@ -192,7 +196,7 @@ pub(super) fn asked(random: &mut Random, client: Client, authority: String) -> A
             headers.insert(name, value);
         }
     }
-    Asked {
+    DrawnRequest {
         authority,
         path,
         headers,

@@ -23,7 +23,8 @@ const ROOTS: &str = "mesh-roots";
 /// Number of times that the cluster got new secrets.
 const UPDATES: &str = "cluster.mesh.client_ssl_socket_factory.ssl_context_update_by_sds";
 
-/// The client on the other side of Envoy's servers: it sends alerts, and the certificate that it has, as our channel does.
+/// The client on the other side of Envoy's servers: it sends alerts, and the certificate that it has, as our channel
+/// does.
 const CALLER: Caller = Caller::Channel;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -157,9 +158,10 @@ fn status_by_client(fault: Fault) -> &'static str {
 }
 
 /// Given an Envoy and an `XdsServer` with certificates of the mesh,
-/// then calls succeed; when they lead to a server whose certificate has expired, is of another authority, or has the name of another
-/// service, then they fail, Envoy counts the reason, and the server logs it; when Envoy gets such a certificate, then the first server refuses its
-/// connections, and logs the reason; and with the valid one calls succeed again.
+/// then calls succeed; when they lead to a server whose certificate has expired, is of another authority, or has the
+/// name of another service, then they fail, Envoy counts the reason, and the server logs it; when Envoy gets such a
+/// certificate, then the first server refuses its connections, and logs the reason; and with the valid one calls
+/// succeed again.
 async fn refuse(cx: Context) -> Fallible {
     let world = World::start(cx).await?;
     let make = ServerMake::Oxds;

@@ -38,9 +38,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Given a client and a server with certificates of the mesh,
-/// then calls succeed; when they lead to a server whose certificate has expired, is of another authority, or has the name of another
-/// service, then they fail with the reason, and the server logs it; then they succeed again at the first server, which
-/// refuses clients with such certificates, and logs the reason.
+/// then calls succeed; when they lead to a server whose certificate has expired, is of another authority, or has the
+/// name of another service, then they fail with the reason, and the server logs it; then they succeed again at the
+/// first server, which refuses clients with such certificates, and logs the reason.
 async fn refuse(cx: Context, caller: Caller, make: ServerMake) -> Fallible {
     let world = World::start(cx).await?;
     let good = world.files("server", SERVER)?;

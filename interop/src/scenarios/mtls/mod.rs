@@ -1,5 +1,5 @@
-//! mTLS between services (gRFC A29, A65) with real peers: C-256, C-257, C-259. Our channel calls xDS-enabled servers of grpc-go and C-core; their
-//! clients and Envoy call `XdsServer`.
+//! mTLS between services (gRFC A29, A65) with real peers: C-256, C-257, C-259. Our channel calls xDS-enabled servers of
+//! grpc-go and C-core; their clients and Envoy call `XdsServer`.
 //!
 //! ```text
 //!   files ─► provider ─► client ════ mTLS ════► server ◄─ provider ◄─ files

@@ -7,7 +7,8 @@
 pub(super) struct Case {
     /// Name of the case, and of the service of its calls: `rbac.NAME`.
     pub(super) name: &'static str,
-    /// Rules of the filters `first` and `second`, as flow mappings (`envoy.config.rbac.v3.RBAC`); empty for a filter without rules.
+    /// Rules of the filters `first` and `second`, as flow mappings (`envoy.config.rbac.v3.RBAC`); empty for a filter
+    /// without rules.
     pub(super) filters: [&'static str; 2],
     pub(super) calls: &'static [Call],
 }

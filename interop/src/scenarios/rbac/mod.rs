@@ -1,4 +1,5 @@
-//! Authorization of calls to xDS-enabled servers by RBAC (gRFC A41): the same verdict of every server, and of our engine, in every case.
+//! Authorization of calls to xDS-enabled servers by RBAC (gRFC A41): the same verdict of every server, and of our
+//! engine, in every case.
 //!
 //! ```text
 //!   cases ─► routes with rules ─► oxds serve ─► server ◄── calls with chosen headers, source address, certificate

@@ -1,5 +1,6 @@
-//! The load-balancing cases of grpc/psm-interop, and those of its cases that edit the configuration. Limits are lower than in the
-//! suite, so that they are reached sooner; the health of endpoints is in their assignment, since `oxds serve` checks none.
+//! The load-balancing cases of grpc/psm-interop, and those of its cases that edit the configuration. Limits are lower
+//! than in the suite, so that they are reached sooner; the health of endpoints is in their assignment, since `oxds
+//! serve` checks none.
 //!
 //! | suite | here |
 //! |---|---|
@@ -21,7 +22,7 @@ use oxds_interop_xds::messages::LoadBalancerStatsResponse;
 use oxds_interop_xds::messages::RpcType::{self, EmptyCall, UnaryCall};
 
 use super::super::{SOON, scenario::Ending};
-use super::mesh::{BOTH, Cast, Mesh, servers};
+use super::mesh::{BOTH, Mesh, Roles, servers};
 use crate::config::{
     ROUTES, api_listener, assignment, assignment_of, cluster, cluster_with, endpoint, route_config,
     route_config_of, routes,
@@ -39,30 +40,30 @@ const KEY: &str = "xds_md";
 const STEADY: usize = 3;
 const BETWEEN: i32 = 10;
 
-pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Cast) -> Ending), client: Suite) {
-    add("affinity", |cx, cast| Box::pin(affinity(cx, cast)));
-    add("circuit_breaking", |cx, cast| {
-        Box::pin(circuit_breaking(cx, cast))
+pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Roles) -> Ending), client: Suite) {
+    add("affinity", |cx, roles| Box::pin(affinity(cx, roles)));
+    add("circuit_breaking", |cx, roles| {
+        Box::pin(circuit_breaking(cx, roles))
     });
-    add("outlier_detection", |cx, cast| {
-        Box::pin(outlier_detection(cx, cast))
+    add("outlier_detection", |cx, roles| {
+        Box::pin(outlier_detection(cx, roles))
     });
-    add("remove_neg", |cx, cast| Box::pin(remove_neg(cx, cast)));
-    add("failover", |cx, cast| Box::pin(failover(cx, cast)));
-    add("api_listener", |cx, cast| {
-        Box::pin(api_listener_handoff(cx, cast))
+    add("remove_neg", |cx, roles| Box::pin(remove_neg(cx, roles)));
+    add("failover", |cx, roles| Box::pin(failover(cx, roles)));
+    add("api_listener", |cx, roles| {
+        Box::pin(api_listener_handoff(cx, roles))
     });
-    add("custom_lb", |cx, cast| Box::pin(custom_lb(cx, cast)));
+    add("custom_lb", |cx, roles| Box::pin(custom_lb(cx, roles)));
     if client == Suite::Oxds {
-        add("subsetting", |cx, cast| Box::pin(subsetting(cx, cast)));
+        add("subsetting", |cx, roles| Box::pin(subsetting(cx, roles)));
     }
 }
 
 /// Given three backends in a ring, and calls with one key, when other keys are tried, then no key, and the backend of
 /// the first key leaves, then one key has one backend, and only that one is connected; another key has another backend;
 /// calls without a key reach all; and the first key moves (A42).
-async fn affinity(cx: Context, cast: Cast) -> Fallible {
-    let backends = servers(&cx, cast, ["a", "b", "c"]).await?;
+async fn affinity(cx: Context, roles: Roles) -> Fallible {
+    let backends = servers(&cx, roles, ["a", "b", "c"]).await?;
     let resources = |unhealthy: Option<&str>| {
         let endpoints = backends.iter().zip(["a", "b", "c"]);
         let endpoints = endpoints.map(|(server, host)| {
@@ -82,14 +83,14 @@ async fn affinity(cx: Context, cast: Cast) -> Fallible {
     };
     let metadata = format!("--metadata=EmptyCall:{KEY}:123");
     let flags = ["--qps=100", "--rpc=EmptyCall", &metadata];
-    let mut mesh = Mesh::start(&cx, cast, &resources(None), &flags).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources(None), &flags).await?;
     let client = &mut mesh.client;
     let one =
         |seen: &LoadBalancerStatsResponse| seen.num_failures == 0 && seen.rpcs_by_peer.len() == 1;
     let seen = client.settle("one backend", CALLS, SOON, one).await?;
     let first = host_of(&seen, EmptyCall)?;
     let address = client.address;
-    expect_ready(&cx, cast, address, 1).await?;
+    expect_ready(&cx, roles, address, 1).await?;
 
     let mut others = Vec::new();
     for key in 0..30 {
@@ -112,11 +113,11 @@ async fn affinity(cx: Context, cast: Cast) -> Fallible {
     if others.last() == Some(&first) {
         return Err(format!("all keys are at {first}").into());
     }
-    expect_ready(&cx, cast, address, 2).await?;
+    expect_ready(&cx, roles, address, 2).await?;
 
     client.configure(&BOTH, &[], 0).await?;
     mesh.served_by(&["a", "b", "c"]).await?;
-    expect_ready(&cx, cast, address, 3).await?;
+    expect_ready(&cx, roles, address, 3).await?;
 
     mesh.client
         .configure(&[EmptyCall], &[(EmptyCall, KEY, "123")], 0)
@@ -142,15 +143,15 @@ fn host_of(seen: &LoadBalancerStatsResponse, method: RpcType) -> Fallible<String
     }
 }
 
-/// Waits until our client shows by channelz that this many backends are connected. The client of grpc-go has no health service, which the
-/// reader needs.
+/// Waits until our client shows by channelz that this many backends are connected. The client of grpc-go has no health
+/// service, which the reader needs.
 async fn expect_ready(
     cx: &Context,
-    cast: Cast,
+    roles: Roles,
     client: std::net::SocketAddr,
     connected: usize,
 ) -> Fallible {
-    if cast.client != Suite::Oxds {
+    if roles.client != Suite::Oxds {
         return Ok(());
     }
     until(
@@ -173,8 +174,8 @@ async fn expect_ready(
 /// Given calls of two methods to a cluster each, with limits of 50 and 100 requests,
 /// when the calls never end, and the first limit rises to 80,
 /// then exactly as many are in progress as the limits allow (A32).
-async fn circuit_breaking(cx: Context, cast: Cast) -> Fallible {
-    let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
+async fn circuit_breaking(cx: Context, roles: Roles) -> Fallible {
+    let [a, b] = servers(&cx, roles, ["a", "b"]).await?;
     let resources = |limit: u32| {
         let limited = |name: &str, limit: u32| {
             cluster_with(
@@ -195,12 +196,12 @@ async fn circuit_breaking(cx: Context, cast: Cast) -> Fallible {
             assignment("empty", &[&[b.address]]),
         ]
     };
-    let methods: &[RpcType] = match cast.server {
+    let methods: &[RpcType] = match roles.server {
         Suite::Oxds => &BOTH,
         Suite::Go => &[UnaryCall],
     };
     let flags = ["--qps=100", "--rpc=EmptyCall,UnaryCall"];
-    let mut mesh = Mesh::start(&cx, cast, &resources(50), &flags).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources(50), &flags).await?;
     mesh.served_by(&["a", "b"]).await?;
     let open: Vec<_> = methods
         .iter()
@@ -215,8 +216,8 @@ async fn circuit_breaking(cx: Context, cast: Cast) -> Fallible {
     in_progress(&mut mesh, UnaryCall, 80).await
 }
 
-/// Waits until this many calls of a method are in progress, and stay so while others start. A few more or less are about to
-/// start, or to end.
+/// Waits until this many calls of a method are in progress, and stay so while others start. A few more or less are
+/// about to start, or to end.
 async fn in_progress(mesh: &mut Mesh, method: RpcType, limit: i32) -> Fallible {
     let what = format!("{limit} calls of {} in progress", method.method());
     let (mut steady, mut last_started) = (0, 0);
@@ -247,17 +248,17 @@ async fn in_progress(mesh: &mut Mesh, method: RpcType, limit: i32) -> Fallible {
 /// Given five backends and outlier detection by success rate,
 /// when one fails all calls, and succeeds again,
 /// then it gets none for some time, and its share later (A50).
-async fn outlier_detection(cx: Context, cast: Cast) -> Fallible {
+async fn outlier_detection(cx: Context, roles: Roles) -> Fallible {
     const DETECTION: &str = "outlier_detection: { interval: 1s, base_ejection_time: 2s, success_rate_request_volume: 10 }";
     let hosts = ["a", "b", "c", "d", "e"];
-    let backends = servers(&cx, cast, hosts).await?;
+    let backends = servers(&cx, roles, hosts).await?;
     let resources = [
         // Without a retry policy, which would hide the failures.
         route_config(&["match: { prefix: '' }, route: { cluster: blue }".to_owned()]),
         cluster_with("blue", DETECTION),
         assignment("blue", &[&backends.each_ref().map(|server| server.address)]),
     ];
-    let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources, &["--qps=100"]).await?;
     mesh.served_by(&hosts).await?;
     let failing = [(UnaryCall, "rpc-behavior", "hostname=a error-code-2")];
     mesh.client.configure(&[UnaryCall], &failing, 0).await?;
@@ -269,8 +270,8 @@ async fn outlier_detection(cx: Context, cast: Cast) -> Fallible {
 /// Given a cluster with two groups of endpoints,
 /// when one of them is removed, and then the other in its place,
 /// then the calls go to the group that is left, and none fails.
-async fn remove_neg(cx: Context, cast: Cast) -> Fallible {
-    let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
+async fn remove_neg(cx: Context, roles: Roles) -> Fallible {
+    let [a, b] = servers(&cx, roles, ["a", "b"]).await?;
     let resources = |groups: &[&SuiteServer]| {
         let localities: Vec<_> = groups
             .iter()
@@ -282,7 +283,7 @@ async fn remove_neg(cx: Context, cast: Cast) -> Fallible {
             assignment_of("blue", &localities),
         ]
     };
-    let mut mesh = Mesh::start(&cx, cast, &resources(&[&a, &b]), &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources(&[&a, &b]), &["--qps=100"]).await?;
     mesh.served_by(&["a", "b"]).await?;
     for (groups, hosts) in [
         (&[&a][..], &["a"][..]),
@@ -296,10 +297,10 @@ async fn remove_neg(cx: Context, cast: Cast) -> Fallible {
 }
 
 /// Given three backends in the first priority and one in the second,
-/// when the control plane marks them unhealthy one by one, shares the last one's traffic with the second priority, and marks all healthy again,
-/// then the calls go to the healthy ones of the first priority that has some, and none fails.
-async fn failover(cx: Context, cast: Cast) -> Fallible {
-    let [a, b, c, d] = servers(&cx, cast, ["a", "b", "c", "d"]).await?;
+/// when the control plane marks them unhealthy one by one, shares the last one's traffic with the second priority, and
+/// marks all healthy again, then the calls go to the healthy ones of the first priority that has some, and none fails.
+async fn failover(cx: Context, roles: Roles) -> Fallible {
+    let [a, b, c, d] = servers(&cx, roles, ["a", "b", "c", "d"]).await?;
     // The second priority moves into the first one for a gentle failover.
     let resources = |unhealthy: usize, second: u32| {
         let first = [&a, &b, &c].into_iter().enumerate();
@@ -317,7 +318,7 @@ async fn failover(cx: Context, cast: Cast) -> Fallible {
             assignment_of("blue", &[(0, first.collect()), second]),
         ]
     };
-    let mut mesh = Mesh::start(&cx, cast, &resources(0, 1), &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources(0, 1), &["--qps=100"]).await?;
     mesh.served_by(&["a", "b", "c"]).await?;
     for (unhealthy, second, hosts) in [
         (1, 1, &["b", "c"][..]),
@@ -334,9 +335,9 @@ async fn failover(cx: Context, cast: Cast) -> Fallible {
 /// Given a listener with one route configuration,
 /// when it refers to another one, and the first is deleted,
 /// then the calls follow the other one, and none fails.
-async fn api_listener_handoff(cx: Context, cast: Cast) -> Fallible {
+async fn api_listener_handoff(cx: Context, roles: Roles) -> Fallible {
     const OTHER: &str = "other-routes";
-    let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
+    let [a, b] = servers(&cx, roles, ["a", "b"]).await?;
     let to = |name, cluster| {
         let route = format!("match: {{ prefix: '' }}, route: {{ cluster: {cluster} }}");
         route_config_of(name, &[route])
@@ -350,7 +351,7 @@ async fn api_listener_handoff(cx: Context, cast: Cast) -> Fallible {
     let first = [&clusters[..], &[to(ROUTES, "blue")]].concat();
     let both = [&first[..], &[to(OTHER, "green")]].concat();
     let other = [&clusters[..], &[to(OTHER, "green")]].concat();
-    let mut mesh = Mesh::start(&cx, cast, &first, &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &first, &["--qps=100"]).await?;
     mesh.served_by(&["a"]).await?;
     mesh.edit(&both).await?;
     let listener = api_listener().replace(ROUTES, OTHER);
@@ -359,13 +360,13 @@ async fn api_listener_handoff(cx: Context, cast: Cast) -> Fallible {
     mesh.edit(&other).await?;
     mesh.client.next(CALLS).await?;
     mesh.served_by(&["b"]).await?;
-    mesh.client.at_most_failed(cast.lost_in_a_move()).await
+    mesh.client.at_most_failed(roles.lost_in_a_move()).await
 }
 
 /// Given a cluster with a policy that no client knows, followed by a policy of the client's program, when the client
 /// calls, then the second is in use: it adds a header to each call, by which the server fails them all with DATA_LOSS
 /// (A52).
-async fn custom_lb(cx: Context, cast: Cast) -> Fallible {
+async fn custom_lb(cx: Context, roles: Roles) -> Fallible {
     const POLICY: &str = r#"load_balancing_policy:
   policies:
   - typed_extension_config:
@@ -387,13 +388,13 @@ async fn custom_lb(cx: Context, cast: Cast) -> Fallible {
                 type_url: type.googleapis.com/test.RpcBehaviorLoadBalancer
                 value: { rpcBehavior: error-code-15 }"#;
     const DATA_LOSS: i32 = 15;
-    let [a] = servers(&cx, cast, ["a"]).await?;
+    let [a] = servers(&cx, roles, ["a"]).await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster_with("blue", POLICY),
         assignment("blue", &[&[a.address]]),
     ];
-    let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources, &["--qps=100"]).await?;
     mesh.ended("calls fail with DATA_LOSS only", CALLS, |codes| {
         let of_unary = codes.get(&UnaryCall);
         codes.len() == 1 && of_unary.is_some_and(|codes| codes.keys().eq([&DATA_LOSS]))
@@ -404,7 +405,7 @@ async fn custom_lb(cx: Context, cast: Cast) -> Fallible {
 /// Given eight backends and subsets of four,
 /// when three clients call,
 /// then each reaches four of them, and not all clients the same four (A68).
-async fn subsetting(cx: Context, cast: Cast) -> Fallible {
+async fn subsetting(cx: Context, roles: Roles) -> Fallible {
     const POLICY: &str = r#"load_balancing_policy:
   policies:
   - typed_extension_config:
@@ -418,7 +419,7 @@ async fn subsetting(cx: Context, cast: Cast) -> Fallible {
               name: inner
               typed_config:
                 "@type": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin"#;
-    let backends = servers(&cx, cast, ["a", "b", "c", "d", "e", "f", "g", "h"]).await?;
+    let backends = servers(&cx, roles, ["a", "b", "c", "d", "e", "f", "g", "h"]).await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster_with("blue", POLICY),
@@ -429,7 +430,7 @@ async fn subsetting(cx: Context, cast: Cast) -> Fallible {
         let mut own = cx.clone();
         own.dir = cx.dir.join(format!("client-{number}"));
         std::fs::create_dir_all(&own.dir)?;
-        let mut mesh = Mesh::start(&own, cast, &resources, &["--qps=100"]).await?;
+        let mut mesh = Mesh::start(&own, roles, &resources, &["--qps=100"]).await?;
         let four = |seen: &LoadBalancerStatsResponse| {
             seen.num_failures == 0 && seen.rpcs_by_peer.len() == 4
         };

@@ -5,40 +5,40 @@ use std::time::Instant;
 use oxds_interop_xds::messages::{LoadBalancerStatsResponse, RpcType};
 
 use super::super::{SOON, scenario::Ending};
-use super::mesh::{BOTH, Cast, Mesh, only, servers};
+use super::mesh::{BOTH, Mesh, Roles, only, servers};
 use crate::config::{assignment, cluster, routes, routes_matching};
 use crate::peers::control_plane::Make;
 use crate::peers::csds;
 use crate::peers::suite::{Suite, SuiteServer};
 use crate::{Context, Fallible};
 
-pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Cast) -> Ending)) {
-    add("round_robin", |cx, cast| Box::pin(round_robin(cx, cast)));
-    add("killed_backend", |cx, cast| {
-        Box::pin(killed_backend(cx, cast))
+pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Roles) -> Ending)) {
+    add("round_robin", |cx, roles| Box::pin(round_robin(cx, roles)));
+    add("killed_backend", |cx, roles| {
+        Box::pin(killed_backend(cx, roles))
     });
-    add("change_backend_service", |cx, cast| {
-        Box::pin(change_backend_service(cx, cast))
+    add("change_backend_service", |cx, roles| {
+        Box::pin(change_backend_service(cx, roles))
     });
-    add("traffic_splitting", |cx, cast| {
-        Box::pin(traffic_splitting(cx, cast))
+    add("traffic_splitting", |cx, roles| {
+        Box::pin(traffic_splitting(cx, roles))
     });
-    add("matching", |cx, cast| Box::pin(matching(cx, cast)));
-    add("behaviour", |cx, cast| Box::pin(behaviour(cx, cast)));
+    add("matching", |cx, roles| Box::pin(matching(cx, roles)));
+    add("behaviour", |cx, roles| Box::pin(behaviour(cx, roles)));
 }
 
 /// ping_pong and round_robin: given three backends, when all have answered, then the next calls are distributed evenly,
 /// and none fails.
-async fn round_robin(cx: Context, cast: Cast) -> Fallible {
+async fn round_robin(cx: Context, roles: Roles) -> Fallible {
     let hosts = ["a", "b", "c"];
-    let [a, b, c] = servers(&cx, cast, hosts).await?;
+    let [a, b, c] = servers(&cx, roles, hosts).await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster("blue"),
         assignment("blue", &[&[a.address, b.address, c.address]]),
     ];
     let flags = ["--qps=100", "--num_channels=1", "--fail_on_failed_rpc=true"];
-    let mut mesh = Mesh::start(&cx, cast, &resources, &flags).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources, &flags).await?;
     mesh.served_by(&hosts).await?;
     let seen = mesh.client.next(300).await?;
     // Calls that start together, as on a busy machine, may take their turns in another order: a few more or less at
@@ -51,14 +51,14 @@ async fn round_robin(cx: Context, cast: Cast) -> Fallible {
 }
 
 /// Given three backends, when one is killed, then the others take its calls; at most the calls in progress are lost.
-async fn killed_backend(cx: Context, cast: Cast) -> Fallible {
-    let [a, b, c] = servers(&cx, cast, ["a", "b", "c"]).await?;
+async fn killed_backend(cx: Context, roles: Roles) -> Fallible {
+    let [a, b, c] = servers(&cx, roles, ["a", "b", "c"]).await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster("blue"),
         assignment("blue", &[&[a.address, b.address, c.address]]),
     ];
-    let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources, &["--qps=100"]).await?;
     mesh.served_by(&["a", "b", "c"]).await?;
     let began = Instant::now();
     a.kill().await?;
@@ -75,27 +75,27 @@ async fn killed_backend(cx: Context, cast: Cast) -> Fallible {
 /// With our control plane that is one edit, which shows make-before-break. go-control-plane's cache removes the cluster
 /// before the route has left it, and calls in between fail rightly: there, both clusters stay until the route has
 /// moved.
-async fn change_backend_service(cx: Context, cast: Cast) -> Fallible {
-    let [a, b, c, d] = servers(&cx, cast, ["a", "b", "c", "d"]).await?;
+async fn change_backend_service(cx: Context, roles: Roles) -> Fallible {
+    let [a, b, c, d] = servers(&cx, roles, ["a", "b", "c", "d"]).await?;
     let service = |name: &str, one: &SuiteServer, other: &SuiteServer| {
         let endpoints = assignment(name, &[&[one.address, other.address]]);
         [routes(&[(name, 1)]), cluster(name), endpoints]
     };
     let (blue, green) = (service("blue", &a, &b), service("green", &c, &d));
-    let mut mesh = Mesh::start(&cx, cast, &blue, &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &blue, &["--qps=100"]).await?;
     mesh.served_by(&["a", "b"]).await?;
-    if cast.control_plane != Make::Oxds {
+    if roles.control_plane != Make::Oxds {
         mesh.edit(&[&green[..], &blue[1..]].concat()).await?;
         mesh.served_by(&["c", "d"]).await?;
     }
     mesh.edit(&green).await?;
     mesh.served_by(&["c", "d"]).await?;
-    mesh.client.at_most_failed(cast.lost_in_a_move()).await
+    mesh.client.at_most_failed(roles.lost_in_a_move()).await
 }
 
 /// Given all calls at one service, when the route splits them 20 : 80 with a second, then they follow the weights.
-async fn traffic_splitting(cx: Context, cast: Cast) -> Fallible {
-    let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
+async fn traffic_splitting(cx: Context, roles: Roles) -> Fallible {
+    let [a, b] = servers(&cx, roles, ["a", "b"]).await?;
     let resources = |weights: &[(&str, u32)]| {
         [
             routes(weights),
@@ -106,7 +106,7 @@ async fn traffic_splitting(cx: Context, cast: Cast) -> Fallible {
         ]
     };
     let one = resources(&[("blue", 1)]);
-    let mut mesh = Mesh::start(&cx, cast, &one, &["--qps=250"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &one, &["--qps=250"]).await?;
     mesh.served_by(&["a"]).await?;
     let split = resources(&[("blue", 20), ("green", 80)]);
     mesh.folder.write("mesh.yaml", &split)?;
@@ -175,8 +175,8 @@ const MATCHES: [(&str, RpcType); 12] = [
 /// path_matching and header_matching: given both methods, each with metadata that `Configure` has set, when the route
 /// is edited to each type of match in turn, then the matching method goes to the second service, the other one does
 /// not, and no call fails.
-async fn matching(cx: Context, cast: Cast) -> Fallible {
-    let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
+async fn matching(cx: Context, roles: Roles) -> Fallible {
+    let [a, b] = servers(&cx, roles, ["a", "b"]).await?;
     let resources = |matching: &str| {
         let matching = match matching.strip_prefix("HEADERS ") {
             Some(header) => format!(r#"prefix: "", headers: [ {header} ]"#),
@@ -191,7 +191,7 @@ async fn matching(cx: Context, cast: Cast) -> Fallible {
         ]
     };
     let flags = ["--qps=100", "--rpc=EmptyCall,UnaryCall"];
-    let mut mesh = Mesh::start(&cx, cast, &resources("path: /none"), &flags).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources("path: /none"), &flags).await?;
     mesh.served_by(&["a"]).await?;
     let metadata = [
         (RpcType::EmptyCall, "xds_md", "empty_ytpme"),
@@ -220,16 +220,16 @@ async fn matching(cx: Context, cast: Cast) -> Fallible {
 
 /// Given calls that succeed, when `Configure` gives them `rpc-behavior` and a deadline, then they end with the
 /// configured status in the totals; when it removes them, they succeed again.
-async fn behaviour(cx: Context, cast: Cast) -> Fallible {
+async fn behaviour(cx: Context, roles: Roles) -> Fallible {
     let unary = [RpcType::UnaryCall];
-    let [a] = servers(&cx, cast, ["a"]).await?;
+    let [a] = servers(&cx, roles, ["a"]).await?;
     // Without a retry policy, which would make three calls of one UNAVAILABLE.
     let resources = [
         routes_matching(&[(r#"prefix: """#, "blue")]),
         cluster("blue"),
         assignment("blue", &[&[a.address]]),
     ];
-    let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=50"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources, &["--qps=50"]).await?;
     mesh.served_by(&["a"]).await?;
     for (behaviour, timeout_sec, code, least) in [
         ("error-code-8", 0, 8, 5),
@@ -267,18 +267,18 @@ async fn behaviour(cx: Context, cast: Cast) -> Fallible {
 /// Given our client under another control plane, when a reader with gRPC's own stubs calls its stats port, then every
 /// resource is shown as acknowledged, with its content and version (C-121, C-123).
 pub(super) async fn reports_csds(cx: Context) -> Fallible {
-    let cast = Cast {
+    let roles = Roles {
         client: Suite::Oxds,
         server: Suite::Go,
         control_plane: Make::GO,
     };
-    let [a] = servers(&cx, cast, ["a"]).await?;
+    let [a] = servers(&cx, roles, ["a"]).await?;
     let resources = [
         routes(&[("blue", 1)]),
         cluster("blue"),
         assignment("blue", &[&[a.address]]),
     ];
-    let mut mesh = Mesh::start(&cx, cast, &resources, &["--qps=100"]).await?;
+    let mut mesh = Mesh::start(&cx, roles, &resources, &["--qps=100"]).await?;
     mesh.served_by(&["a"]).await?;
     let seen = csds::read(&cx, mesh.client.address, "").await?;
     let named: Vec<_> = seen.iter().map(|s| (&*s.kind, &*s.name)).collect();

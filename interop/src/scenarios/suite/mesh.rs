@@ -21,13 +21,13 @@ pub(super) const BOTH: [RpcType; 2] = [RpcType::EmptyCall, RpcType::UnaryCall];
 
 /// Client, servers and control plane of a case.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cast {
+pub(super) struct Roles {
     pub(super) client: Suite,
     pub(super) server: Suite,
     pub(super) control_plane: Make,
 }
 
-impl Cast {
+impl Roles {
     /// Returns the number of calls that a move to another cluster may lose: grpc-go has a race of its own there
     /// (`Grpc::is_own_race`), which a call or two may hit.
     pub(super) fn lost_in_a_move(self) -> i32 {
@@ -45,17 +45,17 @@ pub(super) struct Mesh {
 impl Mesh {
     pub(super) async fn start(
         cx: &Context,
-        cast: Cast,
+        roles: Roles,
         resources: &[String],
         flags: &[&str],
     ) -> Fallible<Self> {
-        Self::start_with(cx, cast, api_listener(), resources, flags).await
+        Self::start_with(cx, roles, api_listener(), resources, flags).await
     }
 
     /// The same with another listener.
     pub(super) async fn start_with(
         cx: &Context,
-        cast: Cast,
+        roles: Roles,
         listener: String,
         resources: &[String],
         flags: &[&str],
@@ -63,9 +63,9 @@ impl Mesh {
         let folder = Folder::create(&cx.dir)?;
         folder.write("listener.yaml", &[listener])?;
         folder.write("mesh.yaml", resources)?;
-        let control_plane = ControlPlane::serve(cx, cast.control_plane, &folder).await?;
+        let control_plane = ControlPlane::serve(cx, roles.control_plane, &folder).await?;
         let file = bootstrap(cx, Bootstrap::Grpc, control_plane.grpc()).await?;
-        let client = SuiteClient::start(cx, cast.client, &file, flags).await?;
+        let client = SuiteClient::start(cx, roles.client, &file, flags).await?;
         Ok(Self::of(folder, client, control_plane))
     }
 
@@ -130,12 +130,12 @@ pub(super) fn only(seen: &LoadBalancerStatsResponse, hosts: &[&str]) -> bool {
 /// Servers with these host names, in order.
 pub(super) async fn servers<const N: usize>(
     cx: &Context,
-    cast: Cast,
+    roles: Roles,
     hosts: [&str; N],
 ) -> Fallible<[SuiteServer; N]> {
     let mut started = Vec::new();
     for host in hosts {
-        started.push(SuiteServer::start(cx, cast.server, host).await?);
+        started.push(SuiteServer::start(cx, roles.server, host).await?);
     }
     started
         .try_into()

@@ -1,14 +1,14 @@
 //! The secure mode of both programs: the cases of psm-interop's `security_test`. Certificates are files (gRFC A29).
 //!
-//! The suite's driver also reads the certificates of connections by channelz. Here the sides show it themselves: neither a client nor
-//! a server in plaintext can speak with one over TLS.
+//! The suite's driver also reads the certificates of connections by channelz. Here the sides show it themselves:
+//! neither a client nor a server in plaintext can speak with one over TLS.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use oxds_testkit::certificates::Authority;
 
 use super::super::{SETTLED, scenario::Ending};
-use super::mesh::{Cast, Mesh};
+use super::mesh::{Mesh, Roles};
 use crate::certificates::Tls;
 use crate::config::server::{Chain, listener, upstream_tls};
 use crate::config::{Folder, api_listener, assignment, cluster, cluster_with, routes};
@@ -23,8 +23,8 @@ const OTHER: &str = "spiffe://interop/other";
 /// `UNAVAILABLE`
 const UNAVAILABLE: i32 = 14;
 
-pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Cast) -> Ending)) {
-    add("secure_mode", |cx, cast| Box::pin(secure_mode(cx, cast)));
+pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Roles) -> Ending)) {
+    add("secure_mode", |cx, roles| Box::pin(secure_mode(cx, roles)));
 }
 
 /// Security that the control plane configures.
@@ -77,24 +77,25 @@ const CASES: [Security; 6] = [
     },
 ];
 
-/// Given client and server in secure mode, when both get the security of each case in turn, then calls succeed by mTLS, TLS and
-/// plaintext, and fail if the server requires a certificate that the client does not show, or if the client expects another name.
-async fn secure_mode(cx: Context, cast: Cast) -> Fallible {
+/// Given client and server in secure mode, when both get the security of each case in turn, then calls succeed by mTLS,
+/// TLS and plaintext, and fail if the server requires a certificate that the client does not show, or if the client
+/// expects another name.
+async fn secure_mode(cx: Context, roles: Roles) -> Fallible {
     let authority = Authority::new("suite")?;
     let folder = Folder::create(&cx.dir)?;
-    let control_plane = ControlPlane::serve(&cx, cast.control_plane, &folder).await?;
+    let control_plane = ControlPlane::serve(&cx, roles.control_plane, &folder).await?;
     let bootstrap = async |name: &str, identity: &str| {
         let issued = authority.issue(&[identity])?;
         let files = ServiceFiles::create(&cx, name, &issued, &authority)?;
         files.bootstrap(&cx, control_plane.grpc()).await
     };
     let file = bootstrap("server", SERVER).await?;
-    let server = SuiteServer::start_secure(&cx, cast.server, HOST, &file).await?;
+    let server = SuiteServer::start_secure(&cx, roles.server, HOST, &file).await?;
     folder.write("listener.yaml", &[api_listener()])?;
     let file = bootstrap("client", "spiffe://interop/client").await?;
     write(&folder, &server, &CASES[0])?;
     let flags = ["--qps=100", "--secure_mode=true"];
-    let client = SuiteClient::start(&cx, cast.client, &file, &flags).await?;
+    let client = SuiteClient::start(&cx, roles.client, &file, &flags).await?;
     let mut mesh = Mesh::of(folder, client, control_plane);
     for security in CASES {
         write(&mesh.folder, &server, &security)?;

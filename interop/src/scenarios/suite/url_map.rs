@@ -1,7 +1,7 @@
 //! The url-map cases of grpc/psm-interop: the routes of a service change while one client calls it.
 //!
-//! The cases run one after the other in the same processes. Between two of them all calls are aborted, so that no case passes with
-//! the routes of the one before it. Times are shorter than in the suite, and calls fewer.
+//! The cases run one after the other in the same processes. Between two of them all calls are aborted, so that no case
+//! passes with the routes of the one before it. Times are shorter than in the suite, and calls fewer.
 //!
 //! | suite | here |
 //! |---|---|
@@ -14,7 +14,7 @@ use oxds_interop_xds::messages::LoadBalancerStatsResponse;
 use oxds_interop_xds::messages::RpcType::{self, EmptyCall, UnaryCall};
 
 use super::super::{SOON, scenario::Ending};
-use super::mesh::{BOTH, Cast, Codes, Mesh, servers};
+use super::mesh::{BOTH, Codes, Mesh, Roles, servers};
 use crate::config::{api_listener_with, assignment, cluster, route_config};
 use crate::peers::suite::Suite;
 use crate::{Context, Fallible};
@@ -57,25 +57,25 @@ enum Expected {
     Codes(&'static [(RpcType, &'static [i32])]),
 }
 
-pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Cast) -> Ending)) {
-    add("url_map_matching", |cx, cast| {
-        Box::pin(url_map(cx, cast, [paths(), headers(), filters()].concat()))
+pub(super) fn add(add: &mut impl FnMut(&str, fn(Context, Roles) -> Ending)) {
+    add("url_map_matching", |cx, roles| {
+        Box::pin(url_map(cx, roles, [paths(), headers(), filters()].concat()))
     });
-    add("url_map_statuses", |cx, cast| {
+    add("url_map_statuses", |cx, roles| {
         // The servers of grpc-go panic in the cases of retries.
-        let retries = match cast.server {
+        let retries = match roles.server {
             Suite::Oxds => retries(),
             Suite::Go => Vec::new(),
         };
-        Box::pin(url_map(cx, cast, [timeouts(), faults(), retries].concat()))
+        Box::pin(url_map(cx, roles, [timeouts(), faults(), retries].concat()))
     });
 }
 
 /// Given a default service at `a` and an alternative one at `b`,
 /// when the routes change from case to case,
 /// then the calls of each method reach the service, or end with the status, that the case expects.
-async fn url_map(cx: Context, cast: Cast, cases: Vec<Case>) -> Fallible {
-    let [a, b] = servers(&cx, cast, ["a", "b"]).await?;
+async fn url_map(cx: Context, roles: Roles, cases: Vec<Case>) -> Fallible {
+    let [a, b] = servers(&cx, roles, ["a", "b"]).await?;
     let resources = |routes: &[String]| {
         let default = "match: { prefix: '' }, route: { cluster: default }".to_owned();
         [
@@ -96,7 +96,7 @@ async fn url_map(cx: Context, cast: Cast, cases: Vec<Case>) -> Fallible {
     let listener = api_listener_with(FAULT);
     // Slow calls must not reach the limit of streams of a connection.
     let flags = ["--qps=40", "--rpc=EmptyCall,UnaryCall"];
-    let mut mesh = Mesh::start_with(&cx, cast, listener, &resources(&aborting), &flags).await?;
+    let mut mesh = Mesh::start_with(&cx, roles, listener, &resources(&aborting), &flags).await?;
     for case in cases {
         let Case {
             name,

@@ -1,5 +1,5 @@
-//! `xds-echo-server ADDRESS METHOD NAME`: a server that its control plane configures (gRFC A36). It answers every call of every method with
-//! the bytes of NAME, until stdin closes.
+//! `xds-echo-server ADDRESS METHOD NAME`: a server that its control plane configures (gRFC A36). It answers every call
+//! of every method with the bytes of NAME, until stdin closes.
 //!
 //! Prints `started`, and `mode MODE` when its serving mode changes; logs to stderr as `RUST_LOG` says.
 #![allow(clippy::print_stdout, reason = "a program speaks to who started it")]

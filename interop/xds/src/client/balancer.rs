@@ -1,5 +1,5 @@
-//! The load-balancing policy `test.RpcBehaviorLoadBalancer` of the suite: round robin that adds the header `rpc-behavior` to each
-//! attempt, with the value of its field `rpcBehavior` (gRFC A52).
+//! The load-balancing policy `test.RpcBehaviorLoadBalancer` of the suite: round robin that adds the header
+//! `rpc-behavior` to each attempt, with the value of its field `rpcBehavior` (gRFC A52).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

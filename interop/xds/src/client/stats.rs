@@ -119,7 +119,7 @@ impl Stats {
         Ok(asked.take())
     }
 
-    fn watch(&self, calls: u64, keys: &[String]) -> (Asked<'_>, oneshot::Receiver<()>) {
+    fn watch(&self, calls: u64, keys: &[String]) -> (Registration<'_>, oneshot::Receiver<()>) {
         let (ended, end) = oneshot::channel();
         let mut counts = self.lock();
         let watcher = Watcher {
@@ -132,7 +132,7 @@ impl Stats {
         let key = counts.key;
         counts.key += 1;
         counts.watchers.insert(key, watcher);
-        (Asked { stats: self, key }, end)
+        (Registration { stats: self, key }, end)
     }
 
     fn lock(&self) -> MutexGuard<'_, Counts> {
@@ -141,12 +141,12 @@ impl Stats {
 }
 
 /// Registration of a watcher; dropping it removes the watcher.
-struct Asked<'a> {
+struct Registration<'a> {
     stats: &'a Stats,
     key: u64,
 }
 
-impl Asked<'_> {
+impl Registration<'_> {
     /// Returns the counts so far; calls that did not end count as failed.
     fn take(self) -> LoadBalancerStatsResponse {
         let watcher = self.stats.lock().watchers.remove(&self.key);
@@ -160,7 +160,7 @@ impl Asked<'_> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Registration<'_> {
     fn drop(&mut self) {
         self.stats.lock().watchers.remove(&self.key);
     }

@@ -54,7 +54,7 @@ fn resources(endpoint: SocketAddr) -> String {
 }
 
 /// A control plane, a server and a client.
-struct Trio {
+struct Mesh {
     client: Program,
     stats: Connection,
     loads: LoadReports,
@@ -62,7 +62,7 @@ struct Trio {
     _folder: TempDir,
 }
 
-impl Trio {
+impl Mesh {
     async fn start(arguments: &[&str]) -> Self {
         let (server, endpoint) = server(&["--host_name_override=h"]).await;
         let folder = tempfile::tempdir().unwrap();
@@ -142,8 +142,8 @@ fn unary_as(behaviour: &str, timeout_sec: i32) -> ClientConfigureRequest {
 /// Given both methods, then the stats count them by host and method, and show the requested metadata.
 #[tokio::test]
 async fn stats_are_by_host_and_method() {
-    let trio = Trio::start(&["--qps=100", "--rpc=UnaryCall,EmptyCall"]).await;
-    let seen = trio.next(40, &["HOSTNAME"]).await;
+    let mesh = Mesh::start(&["--qps=100", "--rpc=UnaryCall,EmptyCall"]).await;
+    let seen = mesh.next(40, &["HOSTNAME"]).await;
     assert_eq!(seen.rpcs_by_peer, BTreeMap::from([("h".to_owned(), 40)]));
     assert_eq!(seen.num_failures, 0);
     for method in ["UnaryCall", "EmptyCall"] {
@@ -167,24 +167,24 @@ async fn stats_are_by_host_and_method() {
 /// method and status.
 #[tokio::test]
 async fn configure_takes_effect_at_once() {
-    let trio = Trio::start(&["--qps=50", "--rpc=EmptyCall"]).await;
-    trio.next(5, &[]).await;
-    trio.configure(unary_as("error-code-8", 0)).await.unwrap();
-    let seen = trio.next(10, &[]).await;
+    let mesh = Mesh::start(&["--qps=50", "--rpc=EmptyCall"]).await;
+    mesh.next(5, &[]).await;
+    mesh.configure(unary_as("error-code-8", 0)).await.unwrap();
+    let seen = mesh.next(10, &[]).await;
     assert_eq!((seen.num_failures, seen.rpcs_by_peer.len()), (10, 0));
 
-    trio.configure(unary_as("keep-open", 1)).await.unwrap();
-    assert_eq!(trio.next(3, &[]).await.num_failures, 3);
-    trio.configure(ClientConfigureRequest::default())
+    mesh.configure(unary_as("keep-open", 1)).await.unwrap();
+    assert_eq!(mesh.next(3, &[]).await.num_failures, 3);
+    mesh.configure(ClientConfigureRequest::default())
         .await
         .unwrap();
-    let begun = trio.total().await.num_rpcs_started_by_method.clone();
+    let begun = mesh.total().await.num_rpcs_started_by_method.clone();
     let results = |stats: &LoadBalancerAccumulatedStatsResponse, kind: &str| {
         stats.stats_per_method[kind].result.clone()
     };
     let all_ended = tokio::time::timeout(SOON, async {
         loop {
-            let total = trio.total().await;
+            let total = mesh.total().await;
             let ended = |kind: &str| results(&total, kind).values().sum::<i32>();
             if begun.iter().all(|(kind, n)| ended(kind) == *n) {
                 return total;
@@ -218,26 +218,26 @@ async fn configure_takes_effect_at_once() {
         types: vec![9],
         ..ClientConfigureRequest::default()
     };
-    assert_eq!(trio.configure(unknown).await, Err(Code::InvalidArgument));
+    assert_eq!(mesh.configure(unknown).await, Err(Code::InvalidArgument));
 }
 
 /// Given `--fail_on_failed_rpc`, when a call fails after others have succeeded, then the client ends with 1.
 #[tokio::test]
 async fn failed_call_ends_the_client_if_requested() {
-    let trio = Trio::start(&["--qps=50", "--fail_on_failed_rpc=true"]).await;
-    trio.next(5, &[]).await;
-    trio.configure(unary_as("error-code-14", 0)).await.unwrap();
-    assert_eq!(trio.client.end().await.code(), Some(1));
+    let mesh = Mesh::start(&["--qps=50", "--fail_on_failed_rpc=true"]).await;
+    mesh.next(5, &[]).await;
+    mesh.configure(unary_as("error-code-14", 0)).await.unwrap();
+    assert_eq!(mesh.client.end().await.code(), Some(1));
 }
 
 /// Given unreported calls, when the client is interrupted, then it sends a load report before it ends.
 #[tokio::test]
 async fn last_load_report_is_sent_on_interrupt() {
-    let trio = Trio::start(&["--qps=50"]).await;
-    trio.next(5, &[]).await;
-    trio.client.interrupt().await;
-    assert_eq!(trio.client.end().await.code(), Some(0));
-    let loads = trio.loads.loads();
+    let mesh = Mesh::start(&["--qps=50"]).await;
+    mesh.next(5, &[]).await;
+    mesh.client.interrupt().await;
+    assert_eq!(mesh.client.end().await.code(), Some(0));
+    let loads = mesh.loads.loads();
     let places = loads.iter().flat_map(|load| &load.localities);
     let told: u64 = places.map(|place| place.requests.succeeded).sum();
     assert!(told >= 5, "{loads:?}");
@@ -252,16 +252,16 @@ async fn an_expected_status_is_a_success() {
         "--expect_status=UNAVAILABLE",
         "--metadata=UnaryCall:rpc-behavior:error-code-14",
     ];
-    let trio = Trio::start(&arguments).await;
-    assert_eq!(trio.next(10, &[]).await.num_failures, 10);
-    trio.configure(unary_as("error-code-8", 0)).await.unwrap();
-    assert_eq!(trio.client.end().await.code(), Some(1));
+    let mesh = Mesh::start(&arguments).await;
+    assert_eq!(mesh.next(10, &[]).await.num_failures, 10);
+    mesh.configure(unary_as("error-code-8", 0)).await.unwrap();
+    assert_eq!(mesh.client.end().await.code(), Some(1));
 }
 
 #[tokio::test]
 async fn answers_are_printed_as_drivers_look_for_them() {
-    let mut trio = Trio::start(&["--qps=20", "--print_response=True"]).await;
-    let line = trio
+    let mut mesh = Mesh::start(&["--qps=20", "--print_response=True"]).await;
+    let line = mesh
         .client
         .line("Greeting: Hello world, this is h, from ")
         .await;

@@ -1,4 +1,5 @@
-//! Content of the lanes: each cluster's text names the publish that it is of, so a client's state is of one publish per lane, or a mix.
+//! Content of the lanes: each cluster's text names the publish that it is of, so a client's state is of one publish per
+//! lane, or a mix.
 
 use std::collections::BTreeSet;
 

@@ -1,18 +1,19 @@
 //! G-40, GB-11: the history of random publishes under random faults is clean.
 //!
 //! ```text
-//!   Deck ──faults──▶ Conductor ──▶ members, replicas, networks, clocks
+//!   FaultDraw ──faults──▶ Conductor ──▶ members, replicas, networks, clocks
 //!                                        │
 //!   Writers ──publishes──▶ etcd ──▶ replicas ──▶ clients
 //!      │ acknowledged        │ heads                │ states
 //!      └──────────────▶    Record   ◀──────────── Sight
 //! ```
 //!
-//! A run has rounds. In each, three writers publish to two lanes, by the library and by `oxds publish`, while some faults begin and end,
-//! one after the other or at the same time. Then everything heals, and a publish of each lane must be everywhere within 2 s. The check of
-//! all heads and of all states that clients have seen follows.
+//! A run has rounds. In each, three writers publish to two lanes, by the library and by `oxds publish`, while some
+//! faults begin and end, one after the other or at the same time. Then everything heals, and a publish of each lane
+//! must be everywhere within 2 s. The check of all heads and of all states that clients have seen follows.
 //!
-//! `OXDS_PUBLISHES=10000` makes a long run. `OXDS_SEED` repeats the faults and publishes of a run, though not their timing.
+//! `OXDS_PUBLISHES=10000` makes a long run. `OXDS_SEED` repeats the faults and publishes of a run, though not their
+//! timing.
 
 mod content;
 mod faults;
@@ -37,7 +38,7 @@ use super::Scenario;
 use crate::peers::etcd::Release;
 use crate::{Context, Fallible};
 use faults::Conductor;
-use plan::Deck;
+use plan::FaultDraw;
 use random::Random;
 use run::Shared;
 use world::World;
@@ -81,8 +82,9 @@ fn random() -> Fallible<Random> {
     }
 }
 
-/// given kills, stops, partitions, compaction, restores and clock steps / when random publishes run / then every acknowledged publish is in
-/// the chain once, the states of clients are a subsequence of the chain's, and 2 s after each healing all digests are the head's.
+/// given kills, stops, partitions, compaction, restores and clock steps / when random publishes run / then every
+/// acknowledged publish is in the chain once, the states of clients are a subsequence of the chain's, and 2 s after
+/// each healing all digests are the head's.
 async fn history(cx: Context, release: Release) -> Fallible {
     let publishes = publishes()?;
     let mut random = random()?;
@@ -106,7 +108,7 @@ async fn play(
 ) -> Fallible {
     let is_long = publishes >= 1_000;
     let of_round = OF_ROUND[usize::from(is_long)];
-    let mut deck = Deck::new(random.fork(), release, is_long);
+    let mut deck = FaultDraw::new(random.fork(), release, is_long);
     let world = World::start(cx, release, shared).await?;
     let mut conductor = Conductor {
         writers: Writers::new(cx, world.writers_urls(), shared, random),

@@ -133,7 +133,7 @@ impl Fault {
 
 /// Draws the faults of each round.
 #[derive(Debug)]
-pub(super) struct Deck {
+pub(super) struct FaultDraw {
     random: Random,
     release: Release,
     /// Some faults last long enough for leases and probes to end.
@@ -141,7 +141,7 @@ pub(super) struct Deck {
     kinds: Vec<Kind>,
 }
 
-impl Deck {
+impl FaultDraw {
     pub(super) fn new(random: Random, release: Release, has_long: bool) -> Self {
         Self {
             random,

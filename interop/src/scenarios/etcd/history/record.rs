@@ -1,7 +1,8 @@
 //! The chain of each lane in the order of its publishes, and the acknowledgements to the writers.
 //!
-//! It knows nothing of etcd: [`heads`](super::heads) reads the chain, [`writers`](super::writers) begin publishes and get acknowledgements,
-//! and [`sight`](super::sight) asks it about the states of clients. So that the check is checked, `tests.rs` gives it histories with faults.
+//! It knows nothing of etcd: [`heads`](super::heads) reads the chain, [`writers`](super::writers) begin publishes and
+//! get acknowledgements, and [`sight`](super::sight) asks it about the states of clients. So that the check is checked,
+//! `tests.rs` gives it histories with faults.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +20,8 @@ struct Link {
     state: Clusters,
 }
 
-/// The record. Positions in the chain of a lane are in the order in which its heads were published: after a restore, the publishes that
-/// were lost keep theirs.
+/// The record. Positions in the chain of a lane are in the order in which its heads were published: after a restore,
+/// the publishes that were lost keep theirs.
 #[derive(Debug, Default)]
 pub(super) struct Record {
     begun: BTreeMap<usize, Change>,
@@ -157,8 +158,8 @@ impl Record {
         Ok(())
     }
 
-    /// Returns the position of a client's state in the chain of a lane. Fails if it is not exactly the state of one publish; clusters that
-    /// the publish does not have, and that are in `leftover`, do not count.
+    /// Returns the position of a client's state in the chain of a lane. Fails if it is not exactly the state of one
+    /// publish; clusters that the publish does not have, and that are in `leftover`, do not count.
     pub(super) fn locate(
         &self,
         lane: usize,

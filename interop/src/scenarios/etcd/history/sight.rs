@@ -18,8 +18,8 @@ pub(super) struct Sight {
     /// one.
     is_bound: bool,
     has: Clusters,
-    /// Delta: clusters of the stream before of which this one has said nothing. Their removal is held until the client could subscribe
-    /// to routes that need them (S-52), so the client may have them beside those of a later publish.
+    /// Delta: clusters of the stream before of which this one has said nothing. Their removal is held until the client
+    /// could subscribe to routes that need them (S-52), so the client may have them beside those of a later publish.
     leftover: Clusters,
     latest: [Option<usize>; LANES.len()],
     /// Before it, no state may be seen any more: all replicas had saved later ones when they were healed.
@@ -57,7 +57,8 @@ impl Sight {
         let goes_on = if !self.is_bound {
             self.stream == response.stream
         } else if response.process == self.process + WIPED {
-            // A replica without a state begins with what etcd has. After a restore it cannot always know that this is not the latest.
+            // A replica without a state begins with what etcd has. After a restore it cannot always know that this is
+            // not the latest.
             !record.is_restored()
         } else {
             self.process == response.process

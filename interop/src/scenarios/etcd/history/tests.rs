@@ -121,8 +121,8 @@ fn g40_broken_chain_is_found() {
     fails(record.publish(1, &head(&record, 4, 0)), "parent");
 }
 
-/// given a restore / then a seq may skip those that replicas serve, publishes after the backup count as published, and an unknown head is
-/// found.
+/// given a restore / then a seq may skip those that replicas serve, publishes after the backup count as published, and
+/// an unknown head is found.
 #[test]
 fn g40_restored_store_goes_on_from_its_backup() {
     let mut record = record(2);
@@ -220,8 +220,8 @@ fn g40_restarted_replica_goes_back_within_limits() {
     fails(client.see(&record, &of_process(WIPED, 2)), "went back");
 }
 
-/// given a delta client on a new stream / when the removal of a cluster is held / then the cluster does not count until then, and on the
-/// same stream it would.
+/// given a delta client on a new stream / when the removal of a cluster is held / then the cluster does not count until
+/// then, and on the same stream it would.
 #[test]
 fn g40_held_removal_counts_on_the_same_stream_only() {
     let mut record = record(1);

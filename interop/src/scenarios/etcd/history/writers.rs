@@ -27,7 +27,7 @@ const END: Duration = Duration::from_secs(180);
 #[derive(Debug)]
 pub(super) struct Writers {
     site: Site,
-    desks: Vec<Arc<Mutex<Desk>>>,
+    desks: Vec<Arc<Mutex<WriterWork>>>,
     tasks: JoinSet<()>,
 }
 
@@ -54,7 +54,7 @@ impl Site {
 
 /// Work of one writer. It outlives the writer's process.
 #[derive(Debug)]
-struct Desk {
+struct WriterWork {
     writer: usize,
     random: Random,
     /// Publishes of this round that were not begun.
@@ -75,7 +75,7 @@ struct Job {
 
 impl Writers {
     pub(super) fn new(cx: &Context, urls: String, shared: &Shared, random: &mut Random) -> Self {
-        let desk = |writer| Desk {
+        let desk = |writer| WriterWork {
             writer,
             random: random.fork(),
             left: 0,
@@ -96,7 +96,8 @@ impl Writers {
         }
     }
 
-    /// Gives each writer its part of this number of publishes, to be done within about this time. The record has all heads.
+    /// Gives each writer its part of this number of publishes, to be done within about this time. The record has all
+    /// heads.
     pub(super) fn begin(&mut self, publishes: usize, within: Duration) {
         let each = publishes.div_ceil(self.desks.len());
         let within = usize::try_from(within.as_millis()).unwrap_or(0);
@@ -133,11 +134,11 @@ impl Writers {
     }
 }
 
-fn lock(desk: &Mutex<Desk>) -> MutexGuard<'_, Desk> {
+fn lock(desk: &Mutex<WriterWork>) -> MutexGuard<'_, WriterWork> {
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn write(site: Site, desk: Arc<Mutex<Desk>>) {
+async fn write(site: Site, desk: Arc<Mutex<WriterWork>>) {
     loop {
         let Some(job) = lock(&desk).next(&site.shared) else {
             return;
@@ -185,7 +186,7 @@ async fn once(site: &Site, folder: &str, job: &Job, manner: Manner) -> Fallible<
     }
 }
 
-impl Desk {
+impl WriterWork {
     /// Returns the next publish, which is begun in the record.
     fn next(&mut self, shared: &Shared) -> Option<Job> {
         self.left = self.left.checked_sub(1)?;
@@ -201,7 +202,8 @@ impl Desk {
         let count = if is_large { LARGE } else { 1 + random.below(3) };
         let upserts = (0..count).map(|_| pooled(lane, random.below(POOL)));
         let mut upserts: std::collections::BTreeSet<_> = upserts.collect();
-        // A removed cluster was in the lane when the publish begins, and no other publish writes it: its absence afterwards is certain.
+        // A removed cluster was in the lane when the publish begins, and no other publish writes it: its absence
+        // afterwards is certain.
         let is_full = self.singles.len() >= SINGLES;
         let removes = !is_command && (is_full || random.one_in(3));
         let removed = removes.then(|| self.singles.pop_front()).flatten();
@@ -246,8 +248,8 @@ impl Desk {
     }
 }
 
-/// Publishes the stamp of a lane, by the members themselves. No publish that was begun before can succeed afterwards, because each
-/// compares the head.
+/// Publishes the stamp of a lane, by the members themselves. No publish that was begun before can succeed afterwards,
+/// because each compares the head.
 pub(super) async fn fence(shared: &Shared, urls: &str, lane: usize) -> Fallible {
     let (change, accepts_restored) = {
         let mut run = shared.lock();
