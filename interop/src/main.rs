@@ -107,9 +107,9 @@ async fn all(scenarios: Vec<Scenario>, programs: &Arc<Programs>) -> Fallible<(us
                     return Fallible::Ok((passed, failed));
                 };
                 if one(&scenario, &programs).await? {
-                    passed += 1
+                    passed += 1;
                 } else {
-                    failed += 1
+                    failed += 1;
                 }
             }
         });

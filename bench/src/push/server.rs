@@ -131,7 +131,7 @@ impl Source {
             "change" => self.change(),
             "graph" => self.apply(resources::graph(number() as usize, self.count)),
             "poison" => {
-                let others = (1..number() as usize).map(|index| resources::marked(index));
+                let others = (1..number() as usize).map(resources::marked);
                 self.apply(std::iter::once(resources::poison(0)).chain(others));
             }
             "storm" => {

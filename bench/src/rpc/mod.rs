@@ -31,12 +31,11 @@ pub(crate) fn run(plan: &Plan, size: Size, table: &mut Table) -> Result<(), Stri
         .collect();
     let (rounds, length) = (size.rounds, size.length);
     for scenario in SCENARIOS.iter().filter(|one| plan.wants(one.id)) {
-        let backends = match scenario.far {
-            true => addresses
-                .iter()
-                .map(|one| far::link(one))
-                .collect::<Result<_, _>>()?,
-            false => addresses.clone(),
+        let backends = if scenario.far {
+            let linked = addresses.iter().map(|one| far::link(one));
+            linked.collect::<Result<_, _>>()?
+        } else {
+            addresses.clone()
         };
         let folder =
             service_folder(&backends, "").map_err(|error| format!("service folder: {error}"))?;

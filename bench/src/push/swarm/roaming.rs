@@ -175,15 +175,15 @@ async fn roam(shared: Arc<Shared>, first: Bytes, again: Bytes) {
             let mut distribution = shared.lock();
             distribution.clients[place] -= 1;
             if is_answered {
-                distribution.moves.ended += 1
+                distribution.moves.ended += 1;
             } else {
-                distribution.moves.turned_away += 1
+                distribution.moves.turned_away += 1;
             }
         }
         if is_answered {
-            request.clone_from(&again)
+            request.clone_from(&again);
         } else {
-            tokio::time::sleep(PAUSE).await
+            tokio::time::sleep(PAUSE).await;
         }
     }
 }

@@ -196,9 +196,9 @@ async fn unknown(cx: Context, release: Release) -> Fallible {
         gate.loses(SOON).await?;
         replica.serves(seq, SOON).await?;
         if kills {
-            etcd.members[leader].kill().await?
+            etcd.members[leader].kill().await?;
         } else {
-            gate.cut_all()
+            gate.cut_all();
         }
         ended(writer)
             .await?
