@@ -163,10 +163,7 @@ impl Typed for Assignment {
 /// its CPU time.
 pub(crate) async fn play(holding: Holding, control_plane: &str) -> Result<(), String> {
     let bootstrap = Bootstrap::builder(control_plane).node_id("bench").build();
-    let options = Options {
-        protocol: Protocol::Delta,
-        ..Options::default()
-    };
+    let options = Options::default().with_protocol(Protocol::Delta);
     let pool = ClientPool::with_options(bootstrap.map_err(|error| error.to_string())?, options);
     let client = pool.client("bench");
     let received = Arc::<ReceivedUpdates>::default();

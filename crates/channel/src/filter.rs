@@ -62,10 +62,7 @@ pub trait HttpFilter: Send + Sync + 'static {
 /// // `typed_config` of the filter is a `TypedStruct` whose `type_url` is `example.Tag`.
 /// let extensions = Extensions::default()
 ///     .with_filter("example.Tag", |_| Ok(Tag(http::HeaderValue::from_static("blue"))));
-/// let options = Options {
-///     extensions,
-///     ..Options::default()
-/// };
+/// let options = Options::default().with_extensions(extensions);
 /// # drop(options);
 /// ```
 pub trait HttpFilters: Sized {

@@ -37,7 +37,7 @@ const MAX_LOGGED: usize = 1_000;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let checks = FieldChecks::new(UnknownFields::Warn);
-/// let options = Options { resource_check: Some(checks.resource_check()), ..Options::default() };
+/// let options = Options::default().with_resource_check(checks.resource_check());
 /// let bootstrap = Bootstrap::builder("127.0.0.1:18000").node_id("me").build()?;
 /// let client = XdsClient::with_options(bootstrap.into(), options);
 /// assert_eq!(checks.counts().deprecated, 0);
@@ -62,6 +62,7 @@ struct Shared {
 
 /// Handling of unknown fields in received resources (Envoy: dynamic configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum UnknownFields {
     /// They are accepted, counted and logged: a control plane may be newer than this client.
     #[default]
@@ -258,9 +259,9 @@ mod tests {
 
     /// A recorder that keeps what it is sent.
     #[derive(Debug, Default)]
-    struct Kept(Mutex<Vec<String>>);
+    struct Recorded(Mutex<Vec<String>>);
 
-    impl Recorder for Kept {
+    impl Recorder for Recorded {
         fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64) {
             let line = format!("{} {} {by}", counter.name, labels.join(","));
             self.0.lock().unwrap().push(line);
@@ -273,7 +274,7 @@ mod tests {
 
     #[test]
     fn v44_v58_v59_received_fields_are_metrics() {
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(Recorded::default());
         let recorder = Arc::clone(&kept) as Arc<dyn Recorder>;
         let check = FieldChecks::with_recorder(UnknownFields::Warn, recorder).resource_check();
         let unknown = b"\x0a\x01a\x90\x4d\x01";
@@ -352,7 +353,7 @@ typed_extension_protocol_options:
         );
     }
 
-    /// Given a file source with a disallowed field: without checks it is used, as from every source; with checks it is refused
+    /// Given a file source with a disallowed field: without checks it is used, as from every source; with checks it is invalid
     /// with its key, until the policy allows it.
     #[cfg(feature = "file")]
     #[tokio::test]
@@ -370,10 +371,7 @@ typed_extension_protocol_options:
         let source = crate::Source::from(File::new(&path));
         let first = async |resource_check| {
             let bootstrap = Bootstrap::without_servers().node_id("me").build().unwrap();
-            let options = Options {
-                resource_check,
-                ..Options::default()
-            };
+            let options = Options::default().with_resource_check(resource_check);
             let client = XdsClient::with_options(bootstrap.into(), options);
             let watch = client.watch_raw_from(&source, ResourceType::CLUSTER, "a");
             watch.unwrap().next().await.unwrap()

@@ -16,7 +16,15 @@ use oxds_net::transport::Keepalive;
 const DATA_ERRORS_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING";
 
 /// Options of a client. The defaults are gRPC's.
+///
+/// ```
+/// use oxds_client::{Options, Protocol};
+///
+/// let options = Options::default().with_protocol(Protocol::Delta).with_resource_ttl(true);
+/// # let _ = options;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Options {
     /// Variant of the protocol on ADS streams: SotW by default, as in gRPC. Delta sends only what changed, and reports at
     /// once that a resource does not exist.
@@ -76,6 +84,76 @@ impl Options {
             data_error_handling: is_on(runtime),
             ..Self::default()
         }
+    }
+
+    /// Sets [`protocol`](Self::protocol).
+    #[must_use]
+    pub fn with_protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// Sets [`resource_timeout`](Self::resource_timeout).
+    #[must_use]
+    pub fn with_resource_timeout(mut self, resource_timeout: Duration) -> Self {
+        self.resource_timeout = resource_timeout;
+        self
+    }
+
+    /// Sets [`slow_watcher_timeout`](Self::slow_watcher_timeout).
+    #[must_use]
+    pub fn with_slow_watcher_timeout(mut self, slow_watcher_timeout: Duration) -> Self {
+        self.slow_watcher_timeout = slow_watcher_timeout;
+        self
+    }
+
+    /// Sets [`data_error_handling`](Self::data_error_handling).
+    #[must_use]
+    pub fn with_data_error_handling(mut self, data_error_handling: bool) -> Self {
+        self.data_error_handling = data_error_handling;
+        self
+    }
+
+    /// Sets [`resource_ttl`](Self::resource_ttl).
+    #[must_use]
+    pub fn with_resource_ttl(mut self, resource_ttl: bool) -> Self {
+        self.resource_ttl = resource_ttl;
+        self
+    }
+
+    /// Sets [`api_versions`](Self::api_versions).
+    #[must_use]
+    pub fn with_api_versions(mut self, api_versions: BTreeMap<String, SemVer>) -> Self {
+        self.api_versions = api_versions;
+        self
+    }
+
+    /// Sets [`max_response_bytes`](Self::max_response_bytes).
+    #[must_use]
+    pub fn with_max_response_bytes(mut self, max_response_bytes: usize) -> Self {
+        self.max_response_bytes = max_response_bytes;
+        self
+    }
+
+    /// Sets [`keepalive`](Self::keepalive).
+    #[must_use]
+    pub fn with_keepalive(mut self, keepalive: Keepalive) -> Self {
+        self.keepalive = keepalive;
+        self
+    }
+
+    /// Sets [`resource_check`](Self::resource_check).
+    #[must_use]
+    pub fn with_resource_check(mut self, resource_check: impl Into<Option<ResourceCheck>>) -> Self {
+        self.resource_check = resource_check.into();
+        self
+    }
+
+    /// Sets [`extensions`](Self::extensions).
+    #[must_use]
+    pub fn with_extensions(mut self, extensions: Extensions) -> Self {
+        self.extensions = extensions;
+        self
     }
 }
 

@@ -52,10 +52,7 @@ async fn follows(cx: Context, make: ThirdParty, protocol: Protocol) -> Fallible 
     let mut control_plane = ThirdPartyControlPlane::serve(&cx, make, &folder).await?;
     let file = bootstrap(&cx, Bootstrap::Grpc, control_plane.grpc).await?;
     let known = oxds_client::Bootstrap::from_json(&std::fs::read_to_string(file)?)?;
-    let options = Options {
-        protocol,
-        ..Options::default()
-    };
+    let options = Options::default().with_protocol(protocol);
     let load = ChannelLoad::start_by(ClientPool::with_options(known, options))?;
     served_by(&load, &["blue", "green"]).await?;
 

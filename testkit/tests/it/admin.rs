@@ -9,8 +9,8 @@ use http::uri::PathAndQuery;
 use oxds_channel::testing::{Call, call};
 use oxds_channel::{Bootstrap, ClientPool, Pool, XdsChannel};
 use oxds_client::admin::channelz::message::{
-    Address, AddressKind, ChannelData, Channels, GetOne, GetPage, GetServerSockets, OneChannel,
-    OneServer, OneSocket, OneSubchannel, Servers, Socket, SocketRefs, State,
+    self, Address, AddressKind, ChannelData, Channels, GetOne, GetPage, GetServerSockets,
+    OneChannel, OneServer, OneSocket, OneSubchannel, Servers, Socket, SocketRefs, State,
 };
 use oxds_client::admin::{self, Csds};
 use prost::Message;
@@ -24,7 +24,7 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response};
 use tonic_prost::ProstCodec;
 
-use crate::support::{ControlPlane, Yaml, backends, call_once, eventually, one, ready};
+use crate::support::{FolderServer, Yaml, backends, call_once, eventually, one, ready};
 
 fn pool(control_plane: SocketAddr) -> ClientPool {
     let bootstrap = Bootstrap::builder(control_plane.to_string()).node_id("test-node");
@@ -75,7 +75,7 @@ where
     answer.map(tonic::Response::into_inner)
 }
 
-async fn top_channels(channel: &Channel) -> Vec<oxds_client::admin::channelz::message::Channel> {
+async fn top_channels(channel: &Channel) -> Vec<message::Channel> {
     let page: Channels = ask(channel, "GetTopChannels", GetPage::default())
         .await
         .unwrap();
@@ -119,7 +119,7 @@ fn address(address: &Option<Address>) -> SocketAddr {
 async fn c261_channelz_shows_real_calls_of_real_channels() {
     let [backend] = backends().await;
     let yaml = one("a", &[("here", 1, 0, &[(backend.address(), "HEALTHY")])]);
-    let control_plane = ControlPlane::start(&yaml);
+    let control_plane = FolderServer::start(&yaml);
     let pool = pool(control_plane.address());
     let (admin, _health) = serve(&pool).await;
     assert_eq!(top_channels(&admin).await, [], "no channel yet");
@@ -142,8 +142,7 @@ async fn c261_channelz_shows_real_calls_of_real_channels() {
     eventually(|| backend.calls() == 24).await;
 
     let shown = top_channels(&admin).await;
-    let target =
-        |of: &oxds_client::admin::channelz::message::Channel| of.data.clone().unwrap().target;
+    let target = |of: &message::Channel| of.data.clone().unwrap().target;
     let ours = shown.iter().find(|of| target(of) == "xds:///svc").unwrap();
     let data = ours.data.clone().unwrap();
     assert_eq!(state(&data), State::Ready);
@@ -210,7 +209,7 @@ async fn c261_channelz_shows_what_is_down() {
     let yaml = Yaml::default()
         .service(&[("{ prefix: \"\" }", "{ cluster: a }")])
         .cluster("a", &[("here", 1, 0, &places)]);
-    let control_plane = ControlPlane::start(yaml.as_str());
+    let control_plane = FolderServer::start(yaml.as_str());
     let pool = pool(control_plane.address());
     let (admin, _health) = serve(&pool).await;
     let channel = channel(&pool);

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tonic::Code;
 
 use crate::support::{
-    ControlPlane, SOON, Yaml, backends, call_once, channel_by, eventually, one, spread,
+    FolderServer, SOON, Yaml, backends, call_once, channel_by, eventually, one, spread,
 };
 
 const SHORT: Duration = Duration::from_millis(150);
@@ -57,8 +57,8 @@ async fn c226_own_user_agent_is_invisible_to_routes() {
         ])
         .cluster("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])])
         .cluster("b", &[("here", 1, 0, &[(b.address(), "HEALTHY")])]);
-    let control_plane = ControlPlane::start(yaml.as_str());
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(yaml.as_str());
+    let channel = channel_by(control_plane.address());
     assert_eq!(call_once(&channel).await.unwrap(), b.address());
     let mut what = Call {
         timeout: Some(SOON),
@@ -73,10 +73,10 @@ async fn c226_own_user_agent_is_invisible_to_routes() {
 /// given a channel that is dropped after a call / when its target is opened again at once, time after time / then each channel is
 /// served at once: no name waits for the resource timeout of 15 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn d2_target_reopened_at_once_is_served() {
+async fn target_reopened_at_once_is_served() {
     let [a] = backends().await;
     let yaml = one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]);
-    let control_plane = ControlPlane::start(&yaml);
+    let control_plane = FolderServer::start(&yaml);
     let bootstrap = Bootstrap::builder(control_plane.address().to_string()).node_id("test-node");
     let clients = ClientPool::new(bootstrap.build().unwrap());
     let connections = Pool::new();
@@ -98,8 +98,8 @@ async fn d2_target_reopened_at_once_is_served() {
 async fn c119_c219_deleted_listener_fails_calls_until_it_returns() {
     let [a] = backends().await;
     let yaml = one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]);
-    let control_plane = ControlPlane::start(&yaml);
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&yaml);
+    let channel = channel_by(control_plane.address());
     spread(&channel, 5).await;
     // when the listener goes
     control_plane.write(Yaml::default().cluster("other", &[]).as_str());
@@ -120,8 +120,8 @@ async fn c119_c219_deleted_listener_fails_calls_until_it_returns() {
 async fn c90_c149_dead_control_plane_stops_no_traffic() {
     let [a, b] = backends().await;
     let mut control_plane =
-        ControlPlane::start(&one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]));
-    let channel = control_plane.channel();
+        FolderServer::start(&one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]));
+    let channel = channel_by(control_plane.address());
     spread(&channel, 5).await;
     // when it is killed
     control_plane.kill();
@@ -160,8 +160,8 @@ async fn c220_a_broken_cluster_fails_only_its_own_routes() {
         type: EDS\n\
         lb_policy: MAGLEV\n\
         eds_cluster_config: { eds_config: { ads: {}, resource_api_version: V3 } }\n";
-    let control_plane = ControlPlane::start(&format!("{}{bad}", yaml.as_str()));
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&format!("{}{bad}", yaml.as_str()));
+    let channel = channel_by(control_plane.address());
     assert_eq!(
         crate::support::call_path(&channel, "/a.A/Get")
             .await
@@ -177,14 +177,14 @@ async fn c220_a_broken_cluster_fails_only_its_own_routes() {
 async fn c99_the_last_handle_ends_every_task_and_socket() {
     let [a] = backends().await;
     let control_plane =
-        ControlPlane::start(&one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]));
+        FolderServer::start(&one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]));
     let alive = || {
         tokio::runtime::Handle::current()
             .metrics()
             .num_alive_tasks()
     };
     let before = alive();
-    let channel = control_plane.channel();
+    let channel = channel_by(control_plane.address());
     spread(&channel, 5).await;
     assert!(alive() > before);
     drop(channel);

@@ -7,7 +7,9 @@ use std::time::Duration;
 use oxds_channel::XdsChannel;
 use tokio::task::JoinHandle;
 
-use crate::support::{ControlPlane, backends, call_once, eventually, one, ready, spread};
+use crate::support::{
+    FolderServer, backends, call_once, channel_by, eventually, one, ready, spread,
+};
 
 /// Calls from several tasks until stopped. Panics at the first failed call.
 struct Traffic {
@@ -51,8 +53,8 @@ async fn c240_c242_lower_priority_serves_until_higher_one_returns() {
         [(first.address(), "HEALTHY")],
         [(second.address(), "HEALTHY")],
     );
-    let control_plane = ControlPlane::start(&one("a", &[("x", 1, 0, &p0), ("y", 1, 1, &p1)]));
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&one("a", &[("x", 1, 0, &p0), ("y", 1, 1, &p1)]));
+    let channel = channel_by(control_plane.address());
     assert_eq!(spread(&channel, 10).await[&first.address()], 10);
     first.kill();
     eventually(|| channel.status().clusters[0].priority == Some(1)).await;
@@ -68,8 +70,8 @@ async fn c231_rewriting_the_folder_under_traffic_fails_no_call() {
     let to = |name: &str, backend: &oxds_channel::testing::EchoBackend| {
         one(name, &[("here", 1, 0, &[(backend.address(), "HEALTHY")])])
     };
-    let control_plane = ControlPlane::start(&to("a", &a));
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&to("a", &a));
+    let channel = channel_by(control_plane.address());
     let traffic = Traffic::start(&channel);
     for round in 0..6 {
         // The old cluster and its endpoints are removed by the same edit that adds the new ones.
@@ -88,8 +90,8 @@ async fn a_rolling_restart_of_the_backends_fails_no_call() {
         .iter()
         .map(|backend| (backend.address(), "HEALTHY"))
         .collect();
-    let control_plane = ControlPlane::start(&one("a", &[("here", 1, 0, &endpoints)]));
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&one("a", &[("here", 1, 0, &endpoints)]));
+    let channel = channel_by(control_plane.address());
     ready(&channel, 3).await;
     let traffic = Traffic::start(&channel);
     for backend in &all {
@@ -107,8 +109,8 @@ async fn call_to_a_removed_endpoint_is_still_answered() {
     let [a, b] = backends().await;
     a.set_delay(Duration::from_millis(400));
     let control_plane =
-        ControlPlane::start(&one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]));
-    let channel = control_plane.channel();
+        FolderServer::start(&one("a", &[("here", 1, 0, &[(a.address(), "HEALTHY")])]));
+    let channel = channel_by(control_plane.address());
     let call = tokio::spawn({
         let channel = channel.clone();
         async move { call_once(&channel).await }

@@ -182,8 +182,8 @@ async fn c143_orca_metrics_of_backends_are_reported() {
 async fn c141_calls_do_not_need_load_reports() {
     let [backend] = backends().await;
     let yaml = reporting("", 0, &[("here", 1, 0, &at(&backend))]);
-    let mut control_plane = crate::support::ControlPlane::start(&yaml);
-    let channel = control_plane.channel();
+    let mut control_plane = crate::support::FolderServer::start(&yaml);
+    let channel = channel_by(control_plane.address());
     call_once(&channel).await.unwrap();
     control_plane.kill();
     for _ in 0..20 {
@@ -222,8 +222,8 @@ async fn c142_closing_a_channel_sends_its_last_load_report() {
     let issued: u64 = issued.map(|place| place.requests.issued).sum();
     assert_eq!(issued, 20, "{loads:?}");
 
-    let mut control_plane = crate::support::ControlPlane::start(&yaml);
-    let channel = control_plane.channel();
+    let mut control_plane = crate::support::FolderServer::start(&yaml);
+    let channel = channel_by(control_plane.address());
     call_once(&channel).await.unwrap();
     control_plane.kill();
     let begun = tokio::time::Instant::now();

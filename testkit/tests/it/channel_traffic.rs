@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use oxds_channel::testing::{Call, call};
 use tonic::Code;
 
-use crate::support::{ControlPlane, Yaml, backends, call_once, call_path, one, ready, spread};
+use crate::support::{
+    FolderServer, Yaml, backends, call_once, call_path, channel_by, one, ready, spread,
+};
 
 const ALL: &str = "{ prefix: \"\" }";
 
@@ -22,8 +24,8 @@ async fn c218_c239_a_folder_becomes_traffic_and_weights_hold() {
         .service(&[(ALL, split)])
         .cluster("a", &[("here", 1, 0, &healthy(a.address()))])
         .cluster("b", &[("here", 1, 0, &healthy(b.address()))]);
-    let control_plane = ControlPlane::start(yaml.as_str());
-    let counts = spread(&control_plane.channel(), 2000).await;
+    let control_plane = FolderServer::start(yaml.as_str());
+    let counts = spread(&channel_by(control_plane.address()), 2000).await;
     // σ = √(2000·0.9·0.1) ≈ 13.4; six σ are allowed.
     assert!(counts[&b.address()].abs_diff(200) < 81, "{counts:?}");
 }
@@ -42,8 +44,8 @@ async fn c224_routes_by_path_prefix_and_header() {
         .cluster("b", &[("here", 1, 0, &healthy(b.address()))])
         .cluster("c", &[("here", 1, 0, &healthy(c.address()))])
         .cluster("d", &[("here", 1, 0, &healthy(d.address()))]);
-    let control_plane = ControlPlane::start(yaml.as_str());
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(yaml.as_str());
+    let channel = channel_by(control_plane.address());
     for (path, backend) in [("/pkg.A/Get", &a), ("/pkg.A/Put", &b), ("/pkg.B/Get", &c)] {
         assert_eq!(
             call_path(&channel, path).await.unwrap(),
@@ -71,8 +73,8 @@ async fn c213_unhealthy_endpoints_are_skipped() {
         (down.address(), "UNHEALTHY"),
         (draining.address(), "DRAINING"),
     ];
-    let control_plane = ControlPlane::start(&one("a", &[("here", 1, 0, &endpoints)]));
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&one("a", &[("here", 1, 0, &endpoints)]));
+    let channel = channel_by(control_plane.address());
     ready(&channel, 2).await;
     spread(&channel, 2).await;
     let counts = spread(&channel, 40).await;
@@ -90,8 +92,8 @@ async fn c244_localities_share_by_weight() {
         ("near", 3, 0, &healthy(near.address())[..]),
         ("far", 1, 0, &healthy(far.address())[..]),
     ];
-    let control_plane = ControlPlane::start(&one("a", places));
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(&one("a", places));
+    let channel = channel_by(control_plane.address());
     ready(&channel, 2).await;
     spread(&channel, 2).await;
     let counts = spread(&channel, 2000).await;
@@ -107,8 +109,8 @@ async fn c245_drops_of_all_and_of_none() {
         let yaml = Yaml::default().service(&[(ALL, "{ cluster: a }")]);
         yaml.cluster_dropping("a", percent, place)
     };
-    let control_plane = ControlPlane::start(with(100).as_str());
-    let channel = control_plane.channel();
+    let control_plane = FolderServer::start(with(100).as_str());
+    let channel = channel_by(control_plane.address());
     for _ in 0..20 {
         let status = call_once(&channel).await.unwrap_err();
         assert_eq!(status.code(), Code::Unavailable);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinHandle;
 
-use crate::support::{ControlPlane, backends, call_once, eventually, one};
+use crate::support::{FolderServer, backends, call_once, channel_by, eventually, one};
 
 /// One client that calls without a pause.
 struct Caller {
@@ -25,8 +25,11 @@ struct Seen {
 }
 
 impl Caller {
-    fn start(control_plane: &ControlPlane) -> Self {
-        let (channel, seen) = (control_plane.channel(), Arc::new(Seen::default()));
+    fn start(control_plane: &FolderServer) -> Self {
+        let (channel, seen) = (
+            channel_by(control_plane.address()),
+            Arc::new(Seen::default()),
+        );
         let told = Arc::clone(&seen);
         let task = tokio::spawn(async move {
             while !told.enough.load(Ordering::Relaxed) {
@@ -58,7 +61,7 @@ async fn s79_server_killed_under_load_fails_no_call() {
         let endpoint = [(backends[round].address(), "HEALTHY")];
         one(&format!("cluster-{round}"), &[("here", 1, 0, &endpoint)])
     };
-    let mut control_plane = ControlPlane::start(&yaml(0));
+    let mut control_plane = FolderServer::start(&yaml(0));
     let callers: Vec<_> = (0..8).map(|_| Caller::start(&control_plane)).collect();
     let reach = async |round: usize| {
         let backend = backends[round].address();
@@ -91,7 +94,7 @@ async fn g25_server_without_its_folder_fails_no_call() {
         let endpoint = [(backends[round].address(), "HEALTHY")];
         one(&format!("cluster-{round}"), &[("here", 1, 0, &endpoint)])
     };
-    let mut control_plane = ControlPlane::start(&yaml(0));
+    let mut control_plane = FolderServer::start(&yaml(0));
     control_plane.keep_state();
     let mut callers: Vec<_> = (0..4).map(|_| Caller::start(&control_plane)).collect();
     let reach = async |callers: &[Caller], round: usize| {

@@ -98,10 +98,7 @@ async fn c256_fallback_is_for_clusters_without_tls() {
     let [backend] = backends().await;
     let acceptor = mesh.issue(&["svc"]).acceptor(H2).unwrap();
     let front = TlsFront::start(acceptor, backend.address()).await.unwrap();
-    let fallback = Configured::tls(CertificateFiles {
-        identity: None,
-        ..mesh.files()
-    });
+    let fallback = Configured::tls(mesh.files().with_identity(None));
     let credentials = XdsCredentials::new(fallback);
     let (script, channel) = channel_of(
         builder()
@@ -299,10 +296,7 @@ async fn c258_bundle_map_selects_authorities_by_trust_domain() {
         &bundle_map(&[("mesh", &mesh.authority), ("other", &other)]),
     )
     .unwrap();
-    let files = CertificateFiles {
-        trust: Trust::Spiffe(map),
-        ..mesh.files()
-    };
+    let files = mesh.files().with_trust(Trust::Spiffe(map));
     let by_map = || channel(bootstrap(&files));
     let run = async |issued| {
         let (_backend, front) = mesh.backend_with(&issued).await;
@@ -350,13 +344,10 @@ async fn a69_revoked_endpoint_is_refused() {
     let issued = mesh.issue(&["a"]);
     let run = async |deny_undetermined| {
         let (_backend, front) = mesh.backend_with(&issued).await;
-        let files = CertificateFiles {
-            revocation: Some(RevocationFiles {
-                directory: folder.clone(),
-                deny_undetermined,
-            }),
-            ..mesh.files()
-        };
+        let files = mesh.files().with_revocation(RevocationFiles {
+            directory: folder.clone(),
+            deny_undetermined,
+        });
         let (script, channel) = channel(bootstrap(&files));
         script.set(config(ALL, vec![secured(&front, mutual())]));
         let called = call_once(&channel).await;

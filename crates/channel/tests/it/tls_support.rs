@@ -56,15 +56,13 @@ impl Mesh {
 
     /// The files of the instance `mesh`, which are read again before each connection.
     pub(crate) fn files(&self) -> CertificateFiles {
-        CertificateFiles {
-            identity: Some(IdentityFiles {
+        CertificateFiles::default()
+            .with_identity(IdentityFiles {
                 certificate: self.path("client.pem"),
                 key: self.path("client.key"),
-            }),
-            trust: Trust::Authorities(self.path("ca.pem")),
-            refresh_interval: Duration::ZERO,
-            ..CertificateFiles::default()
-        }
+            })
+            .with_trust(Trust::Authorities(self.path("ca.pem")))
+            .with_refresh_interval(Duration::ZERO)
     }
 
     /// A bootstrap with the instance `mesh`.

@@ -202,10 +202,7 @@ async fn c238_audit_logger_of_the_program_gets_verdicts() {
     let extensions = Extensions::default()
         .with_audit_logger("my.Logger", move |_| Ok(Memory(Arc::clone(&shared))));
     let mut world = World::start_with(|builder, pool| {
-        let options = Options {
-            extensions,
-            ..Options::default()
-        };
+        let options = Options::default().with_extensions(extensions);
         let bootstrap = (**pool.bootstrap()).clone();
         builder.clients(ClientPool::with_options(bootstrap, options))
     })

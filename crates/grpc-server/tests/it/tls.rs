@@ -87,15 +87,13 @@ impl Mesh {
 
     /// The files of the instance `mesh`, which are read again before each connection.
     fn files(&self) -> CertificateFiles {
-        CertificateFiles {
-            identity: Some(IdentityFiles {
+        CertificateFiles::default()
+            .with_identity(IdentityFiles {
                 certificate: self.path("server.pem"),
                 key: self.path("server.key"),
-            }),
-            trust: Trust::Authorities(self.path("ca.pem")),
-            refresh_interval: Duration::ZERO,
-            ..CertificateFiles::default()
-        }
+            })
+            .with_trust(Trust::Authorities(self.path("ca.pem")))
+            .with_refresh_interval(Duration::ZERO)
     }
 
     /// Starts a server whose instance `mesh` has these files.
@@ -311,13 +309,10 @@ async fn a69_revoked_client_is_refused() {
     let mesh = Mesh::new();
     let folder = mesh.path("crls");
     std::fs::create_dir(&folder).unwrap();
-    let files = CertificateFiles {
-        revocation: Some(RevocationFiles {
-            directory: folder.clone(),
-            deny_undetermined: false,
-        }),
-        ..mesh.files()
-    };
+    let files = mesh.files().with_revocation(RevocationFiles {
+        directory: folder.clone(),
+        deny_undetermined: false,
+    });
     let mut world = mesh.world_of(&files, |builder| builder).await;
     world.send_listener(&mutual(&inline(ALL), ""));
     assert_eq!(world.mode().await, ServingMode::Serving);

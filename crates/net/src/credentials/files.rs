@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// Paths of certificate files, and how often they are read. All files are PEM, except a SPIFFE bundle map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct CertificateFiles {
     /// Certificate and key of this process; `None`: no client certificate is sent.
     pub identity: Option<IdentityFiles>,
@@ -39,6 +40,7 @@ pub struct RevocationFiles {
 
 /// Certificate authorities that a server certificate is verified with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Trust {
     /// The authorities that the operating system trusts.
     #[default]
@@ -64,6 +66,34 @@ impl Default for CertificateFiles {
 }
 
 impl CertificateFiles {
+    /// Sets [`identity`](Self::identity).
+    #[must_use]
+    pub fn with_identity(mut self, identity: impl Into<Option<IdentityFiles>>) -> Self {
+        self.identity = identity.into();
+        self
+    }
+
+    /// Sets [`trust`](Self::trust).
+    #[must_use]
+    pub fn with_trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// Sets [`revocation`](Self::revocation).
+    #[must_use]
+    pub fn with_revocation(mut self, revocation: impl Into<Option<RevocationFiles>>) -> Self {
+        self.revocation = revocation.into();
+        self
+    }
+
+    /// Sets [`refresh_interval`](Self::refresh_interval).
+    #[must_use]
+    pub fn with_refresh_interval(mut self, refresh_interval: Duration) -> Self {
+        self.refresh_interval = refresh_interval;
+        self
+    }
+
     /// Parses a `config`. Without one, the system's authorities are trusted and no client certificate is sent (gRFC A65).
     ///
     /// # Errors

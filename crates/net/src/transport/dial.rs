@@ -27,6 +27,7 @@ use crate::socket::Socket;
 ///
 /// The default interval is 5 minutes because servers reject clients that ping more often, unless configured otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Keepalive {
     /// Time without traffic after which a ping is sent: 5 min by default.
     pub interval: Duration,
@@ -34,17 +35,23 @@ pub struct Keepalive {
     pub timeout: Duration,
 }
 
+impl Keepalive {
+    /// Sends a ping after this time without traffic, and waits this long for its answer.
+    #[must_use]
+    pub const fn new(interval: Duration, timeout: Duration) -> Self {
+        Self { interval, timeout }
+    }
+}
+
 impl Default for Keepalive {
     fn default() -> Self {
-        Self {
-            interval: Duration::from_secs(300),
-            timeout: Duration::from_secs(20),
-        }
+        Self::new(Duration::from_secs(300), Duration::from_secs(20))
     }
 }
 
 /// A ready connection.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Connected<B> {
     /// Handle that sends requests.
     pub sender: RequestSender<B>,
@@ -72,6 +79,7 @@ pub enum SocketAddresses {
 
 /// A connected socket that is ready for a client's HTTP/2 handshake.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Opened {
     /// The socket. It reports a failed write only after all bytes of the server have been read.
     pub socket: Http2Socket,
@@ -332,9 +340,10 @@ mod tests {
             _: &mut Context<'_>,
             buf: &[u8],
         ) -> Poll<io::Result<usize>> {
-            Poll::Ready(match self.state.closed.load(Ordering::SeqCst) {
-                true => Err(io::ErrorKind::BrokenPipe.into()),
-                false => Ok(buf.len()),
+            Poll::Ready(if self.state.closed.load(Ordering::SeqCst) {
+                Err(io::ErrorKind::BrokenPipe.into())
+            } else {
+                Ok(buf.len())
             })
         }
 
@@ -398,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn d3_goaway_is_read_although_the_write_fails() {
+    async fn goaway_is_read_although_the_write_fails() {
         let cause = failed_request(|peer| {
             peer.closed.store(true, Ordering::SeqCst);
             Empty::<bytes::Bytes>::new()
@@ -408,13 +417,13 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn d3_goaway_stays_the_reason_after_the_end() {
+    async fn goaway_stays_the_reason_after_the_end() {
         let cause = failed_request(ClosesPeer).await;
         assert!(cause.starts_with("connection error received"), "{cause}");
     }
 
     #[tokio::test]
-    async fn d3_ended_connection_returns_the_request() {
+    async fn ended_connection_returns_the_request() {
         let addresses = SocketAddresses::Unix(PathBuf::new());
         let peer = Socket::secured(Closing::default());
         let shaken = handshake(Opened::new(peer, addresses), Keepalive::default()).await;

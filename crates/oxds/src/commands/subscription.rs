@@ -45,10 +45,7 @@ impl Subscription {
         names: impl IntoIterator<Item = Arc<str>>,
         protocol: Protocol,
     ) -> Result<Self, Failure> {
-        let options = Options {
-            protocol,
-            ..Options::default()
-        };
+        let options = Options::default().with_protocol(protocol);
         let mut feed =
             Feed::new(source, resource_type, bootstrap, &options).map_err(Failure::usage)?;
         feed.transmit(AdsTransmit::Open);

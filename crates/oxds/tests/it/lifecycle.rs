@@ -337,10 +337,7 @@ fn v45_client_nacks_a_disallowed_field_until_allowed() {
     server.shows("/readyz", "200 OK");
 
     let checks = FieldChecks::new(UnknownFields::Warn);
-    let options = Options {
-        resource_check: Some(checks.resource_check()),
-        ..Options::default()
-    };
+    let options = Options::default().with_resource_check(checks.resource_check());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let bootstrap = Bootstrap::builder(server.grpc.to_string())

@@ -128,10 +128,7 @@ impl Client {
         OBSERVABILITY.unless_off(flags.enable_csm_observability)?;
         let timeout = Duration::from_secs(flags.rpc_timeout_sec.into());
         let plan = Plan::of_flags(&flags.rpc, &flags.metadata, timeout)?;
-        let options = Options {
-            extensions: balancer::extensions(),
-            ..Options::default()
-        };
+        let options = Options::default().with_extensions(balancer::extensions());
         let pool = ClientPool::with_options(Bootstrap::from_env()?, options);
         let port = Port::bind(flags.stats_port, AddressType::Both).await?;
         let channel = |_| {

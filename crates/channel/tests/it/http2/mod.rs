@@ -449,10 +449,7 @@ async fn connection_headers_do_not_fail_a_call() {
 async fn a8_unanswered_ping_ends_the_calls() {
     // given a backend that reads, and sends nothing after its SETTINGS
     let backend = raw::RawBackend::start(|_| raw::GoAway::silent()).await;
-    let keepalive = Keepalive {
-        interval: Duration::from_millis(50),
-        timeout: Duration::from_millis(50),
-    };
+    let keepalive = Keepalive::new(Duration::from_millis(50), Duration::from_millis(50));
     let (script, channel) =
         Script::channel(builder().pool(Pool::with_keepalive(keepalive))).unwrap();
     serve_by(&script, backend.address());
@@ -468,10 +465,7 @@ async fn a8_unanswered_ping_ends_the_calls() {
 async fn a8_answered_pings_keep_a_slow_call() {
     // given a backend that answers pings, and a request after ten of them
     let backend = raw::RawBackend::start(|_| raw::GoAway::never().after_pings(10)).await;
-    let keepalive = Keepalive {
-        interval: Duration::from_millis(20),
-        timeout: SOON,
-    };
+    let keepalive = Keepalive::new(Duration::from_millis(20), SOON);
     let (script, channel) =
         Script::channel(builder().pool(Pool::with_keepalive(keepalive))).unwrap();
     serve_by(&script, backend.address());

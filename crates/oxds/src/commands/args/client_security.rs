@@ -79,11 +79,11 @@ impl ClientSecurity {
             return None;
         }
         let trust = self.ca.clone().map(Trust::Authorities);
-        Some(Configured::tls(CertificateFiles {
-            identity,
-            trust: trust.unwrap_or_default(),
-            ..CertificateFiles::default()
-        }))
+        Some(Configured::tls(
+            CertificateFiles::default()
+                .with_identity(identity)
+                .with_trust(trust.unwrap_or_default()),
+        ))
     }
 
     #[cfg(not(feature = "tls"))]

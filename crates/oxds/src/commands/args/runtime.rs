@@ -195,10 +195,8 @@ impl OpenedRuntime {
             None => without().map_err(Failure::usage)?,
         };
         // By delta, a server reports that a resource was deleted; by SotW it cannot.
-        let options = Options {
-            protocol: Protocol::Delta,
-            ..Options::in_runtime(&self.runtime.reader(READER))
-        };
+        let options =
+            Options::in_runtime(&self.runtime.reader(READER)).with_protocol(Protocol::Delta);
         let client = XdsClient::with_options(Arc::new(bootstrap), options);
         for layer in &self.rtds {
             let RtdsLayer {

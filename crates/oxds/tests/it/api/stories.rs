@@ -125,10 +125,7 @@ impl Client {
     ) -> Self {
         let bootstrap = Bootstrap::builder(server).node_id(id).build();
         let versions = version.map(|version| (message.to_owned(), version));
-        let options = Options {
-            api_versions: versions.into_iter().collect(),
-            ..Options::default()
-        };
+        let options = Options::default().with_api_versions(versions.into_iter().collect());
         let client = XdsClient::with_options(bootstrap.expect("valid").into(), options);
         Self {
             watch: client.watch_raw(of(message), "gold"),

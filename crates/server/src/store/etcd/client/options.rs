@@ -14,10 +14,7 @@ use super::endpoint::Endpoints;
 /// Time without traffic after which a ping is sent, and the time for its answer.
 ///
 /// etcd closes a connection that sends more than one ping in 5 s (`--grpc-keepalive-min-time`).
-const KEEPALIVE: Keepalive = Keepalive {
-    interval: Duration::from_secs(10),
-    timeout: Duration::from_secs(5),
-};
+const KEEPALIVE: Keepalive = Keepalive::new(Duration::from_secs(10), Duration::from_secs(5));
 
 /// A page of 1,000 values of 100 KB. etcd has no limit of its own; tonic's default of 4 MiB is less than one response of a watch.
 const MAX_RESPONSE: usize = 128 << 20;
@@ -118,12 +115,11 @@ fn secure(files: EtcdTlsFiles) -> Result<Arc<dyn ChannelCredentials>, OptionsErr
     let identity = files
         .identity
         .map(|(certificate, key)| IdentityFiles { certificate, key });
-    Ok(Arc::new(TlsCredentials::new(CertificateFiles {
-        identity,
-        trust: files.ca.map_or(Trust::System, Trust::Authorities),
-        revocation: None,
-        refresh_interval: Duration::ZERO,
-    })))
+    let files = CertificateFiles::default()
+        .with_identity(identity)
+        .with_trust(files.ca.map_or(Trust::System, Trust::Authorities))
+        .with_refresh_interval(Duration::ZERO);
+    Ok(Arc::new(TlsCredentials::new(files)))
 }
 
 #[cfg(not(feature = "tls"))]

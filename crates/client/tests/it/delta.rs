@@ -6,14 +6,12 @@ use oxds_client::{Bootstrap, ClientPool, Options, Protocol, WatchErrorReason, Xd
 use oxds_core::resource::Cluster;
 
 use crate::scripted::{error, value};
-use crate::support::{ControlPlane, eventually};
+use oxds_channel::testing::expect::eventually;
+use oxds_testkit::folder_server::FolderServer;
 
-fn client(server: &ControlPlane) -> XdsClient {
+fn client(server: &FolderServer) -> XdsClient {
     let bootstrap = Bootstrap::builder(server.address().to_string());
-    let options = Options {
-        protocol: Protocol::Delta,
-        ..Options::default()
-    };
+    let options = Options::default().with_protocol(Protocol::Delta);
     ClientPool::with_options(bootstrap.build().unwrap(), options).client("test")
 }
 
@@ -31,7 +29,7 @@ fn cluster(name: &str, service: &str) -> String {
 /// error at once; a resource that is watched again is sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c273_c274_c277_c278_delta_follows_the_folder() {
-    let server = ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let server = FolderServer::start(&(cluster("a", "one") + &cluster("b", "one")));
     let client = client(&server);
     let mut a = client.watch::<Cluster>("a");
     let mut b = client.watch::<Cluster>("b");
@@ -57,7 +55,7 @@ async fn c273_c274_c277_c278_delta_follows_the_folder() {
 /// loses that one, and the other is not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c276_after_a_restart_only_changes_are_sent() {
-    let mut server = ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let mut server = FolderServer::start(&(cluster("a", "one") + &cluster("b", "one")));
     let client = client(&server);
     let mut a = client.watch::<Cluster>("a");
     let mut b = client.watch::<Cluster>("b");

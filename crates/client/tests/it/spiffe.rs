@@ -7,7 +7,7 @@ use oxds_testkit::certificates::bundle_map;
 use crate::secured::{
     Files, assignment, authority, client, cluster, garble, refusal, sees_the_cluster,
 };
-use crate::support::ControlPlane;
+use oxds_testkit::folder_server::FolderServer;
 
 /// given a map of two trust domains / then a server of each domain is accepted by the roots of its own domain, under
 /// any host name, and by no other roots.
@@ -23,7 +23,7 @@ async fn c258_trust_domain_of_the_server_selects_the_roots() {
         (&prod, "spiffe://test.example/sa/xds", false),
     ] {
         let security = files.security(&issuer.issue(&[id]).unwrap(), None);
-        let server = ControlPlane::start_with(&cluster("old"), security);
+        let server = FolderServer::start_with(&cluster("old"), security);
         let client = client(server.address(), files.files(Trust::Spiffe(map.clone())));
         if is_believed {
             sees_the_cluster(&client).await;
@@ -54,7 +54,7 @@ async fn c258_server_without_known_spiffe_id_is_rejected() {
     ];
     for (names, reason) in cases {
         let security = files.security(&prod.issue(names).unwrap(), None);
-        let server = ControlPlane::start_with(&cluster("old"), security);
+        let server = FolderServer::start_with(&cluster("old"), security);
         let client = client(server.address(), files.files(Trust::Spiffe(map.clone())));
         let why = refusal(&client).await;
         assert!(why.contains(reason), "{why}");
@@ -69,7 +69,7 @@ async fn c18_c258_replaced_bundle_map_applies_if_valid() {
     let map = files.write("map.json", &bundle_map(&[("prod.example", &before)]));
     let id = &["spiffe://prod.example/sa/xds"];
     let security = files.security(&before.issue(id).unwrap(), None);
-    let mut server = ControlPlane::start_with(&cluster("one"), security);
+    let mut server = FolderServer::start_with(&cluster("one"), security);
     let client = client(server.address(), files.files(Trust::Spiffe(map.clone())));
     let mut watch = client.watch::<Cluster>("c");
     assert_eq!(assignment(&mut watch).await, "one");

@@ -15,14 +15,11 @@ use oxds_types::discovery::{self, Any, Resource as Wrapper};
 use prost::Message as _;
 use tokio::time::timeout;
 
-use crate::support;
+use oxds_testkit::folder_server::FolderServer;
 
 fn client(server: &ControlPlane) -> XdsClient {
     let bootstrap = Bootstrap::builder(server.address().to_string()).build();
-    let options = Options {
-        resource_ttl: true,
-        ..Options::default()
-    };
+    let options = Options::default().with_resource_ttl(true);
     ClientPool::with_options(bootstrap.unwrap(), options).client("raw")
 }
 
@@ -119,12 +116,9 @@ async fn raw_watch_all_over_delta_gets_resource_versions() {
 "
         )
     };
-    let server = support::ControlPlane::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let server = FolderServer::start(&(cluster("a", "one") + &cluster("b", "one")));
     let bootstrap = Bootstrap::builder(server.address().to_string()).build();
-    let options = Options {
-        protocol: Protocol::Delta,
-        ..Options::default()
-    };
+    let options = Options::default().with_protocol(Protocol::Delta);
     let client = ClientPool::with_options(bootstrap.unwrap(), options).client("raw");
     let mut watch = client.watch_all_raw(ResourceType::CLUSTER, "*");
     let before: BTreeMap<_, _> = [resource(&mut watch).await, resource(&mut watch).await].into();

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::client_authorities::entry;
-use crate::client_log::listen;
+use crate::authorities::entry;
+use crate::log::listen;
 use crate::scripted::{FIRST_BACKOFF, next, start, value};
 
 const LRS_V2: &str = "/envoy.service.load_stats.v2.LoadReportingService/StreamLoadStats";
@@ -349,7 +349,7 @@ async fn c136_calls_of_many_tasks_are_all_counted() {
 /// given a watch and a load report / then both streams use one connection, and so do their retries; it closes with the last
 /// of them.
 #[tokio::test]
-async fn d9_ads_lrs_and_retries_share_one_connection() {
+async fn ads_lrs_and_retries_share_one_connection() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("c");
     let mut ads = server.next_stream().await.unwrap();
@@ -377,7 +377,7 @@ async fn d9_ads_lrs_and_retries_share_one_connection() {
 
 /// given a stream that waits for its retry / when its last watch ends / then the connection closes.
 #[tokio::test]
-async fn d9_connection_closes_if_nothing_waits_for_the_retry() {
+async fn connection_closes_if_nothing_waits_for_the_retry() {
     let (server, client) = start().await;
     let mut watch = client.watch::<Cluster>("c");
     let ads = server.next_stream().await.unwrap();
@@ -418,7 +418,7 @@ impl Subscriber for PanicsOnce {
 /// given an application's subscriber that panics in the reporter's task / when the first response comes / then the task
 /// starts again: counts from before are reported on a new stream, which ends as always.
 #[tokio::test]
-async fn d7_load_reporter_starts_again_after_a_panic() {
+async fn load_reporter_starts_again_after_a_panic() {
     let _listening = listen(PanicsOnce::default());
     let (server, client) = start().await;
     let load = load(&client, "a");

@@ -17,7 +17,7 @@ use oxds_types::ResourceType;
 use prometheus_client::registry::Registry;
 use tokio::time::{sleep, timeout};
 
-use crate::client_authorities::entry;
+use crate::authorities::entry;
 use crate::scripted::{ambient, error, value};
 use meter::Collected;
 

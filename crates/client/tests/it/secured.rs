@@ -12,7 +12,7 @@ use oxds_testkit::certificates::{Authority, Issued, replace};
 use tempfile::TempDir;
 
 use crate::scripted::{error, next};
-use crate::support::ControlPlane;
+use oxds_testkit::folder_server::FolderServer;
 
 /// A folder of certificates.
 pub(crate) struct Files(TempDir);
@@ -39,11 +39,9 @@ impl Files {
 
     /// The same with a given TLS configuration.
     pub(crate) fn files(&self, trust: Trust) -> CertificateFiles {
-        CertificateFiles {
-            trust,
-            refresh_interval: Duration::ZERO,
-            ..CertificateFiles::default()
-        }
+        CertificateFiles::default()
+            .with_trust(trust)
+            .with_refresh_interval(Duration::ZERO)
     }
 
     pub(crate) fn identity(&self, issued: &Issued) -> IdentityFiles {
@@ -67,9 +65,9 @@ impl Files {
     }
 
     /// Our server with one cluster, and with a certificate of this authority for `127.0.0.1`.
-    pub(crate) fn serve(&self, authority: &Authority) -> ControlPlane {
+    pub(crate) fn serve(&self, authority: &Authority) -> FolderServer {
         let issued = authority.issue(&["127.0.0.1"]).unwrap();
-        ControlPlane::start_with(&cluster("old"), self.security(&issued, None))
+        FolderServer::start_with(&cluster("old"), self.security(&issued, None))
     }
 }
 

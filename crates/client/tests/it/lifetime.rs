@@ -139,7 +139,7 @@ impl Recorder for PanicsOnce {
 /// given an application's recorder that panics in the client's task / when the first resource comes / then the task starts
 /// again: the watch stays, and gets the resource on a new stream; the client ends as always.
 #[tokio::test]
-async fn d7_client_starts_again_after_a_panic() {
+async fn client_starts_again_after_a_panic() {
     let server = ControlPlane::start().await.unwrap();
     let pool = pool(&server).with_recorder(Arc::new(PanicsOnce::default()));
     let client = pool.client("test");

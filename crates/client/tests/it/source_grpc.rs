@@ -203,8 +203,8 @@ async fn client_without_servers_uses_sources_only() {
 /// SotW and delta.
 #[tokio::test(flavor = "multi_thread")]
 async fn c271_our_server_is_followed_type_by_type() {
-    use crate::support::{ControlPlane, one};
-    let server = ControlPlane::start(&one("first", &[]));
+    use oxds_testkit::folder_server::{FolderServer, one};
+    let server = FolderServer::start(&one("first", &[]));
     let client = client();
     let grpc = Grpc::new(&server.address().to_string()).unwrap();
     let sources = [grpc.clone().into(), grpc.delta().into()];

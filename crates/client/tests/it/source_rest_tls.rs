@@ -17,7 +17,7 @@ use oxds_types::ResourceType;
 
 use crate::scripted::{ambient, error, next, value};
 use crate::secured::{Files, authority, cluster};
-use crate::support::ControlPlane;
+use oxds_testkit::folder_server::FolderServer;
 
 const DELAY: Duration = Duration::from_millis(100);
 
@@ -39,13 +39,7 @@ fn source_as(server: SocketAddr, files: &Files, trusted: &Authority, own: &Autho
     let identity: IdentityFiles = files.identity(&own.issue(&["me"]).unwrap());
     let trusting = files.trusting(trusted);
     let identity = Some(identity);
-    source(
-        server,
-        CertificateFiles {
-            identity,
-            ..trusting
-        },
-    )
+    source(server, trusting.with_identity(identity))
 }
 
 async fn assignment(watch: &mut Watch<Cluster>) -> String {
@@ -62,7 +56,7 @@ async fn assignment(watch: &mut Watch<Cluster>) -> String {
 async fn c16_c17_c266_our_server_is_polled_over_tls() {
     let (files, ours, theirs) = (Files::new(), authority(), authority());
     let issued = ours.issue(&["127.0.0.1"]).unwrap();
-    let server = ControlPlane::start_with(&cluster("old"), files.security(&issued, Some(&theirs)));
+    let server = FolderServer::start_with(&cluster("old"), files.security(&issued, Some(&theirs)));
     let address = server.address();
     let client = client();
     let known = source_as(address, &files, &ours, &theirs);

@@ -158,10 +158,7 @@ async fn c93_a_response_beyond_the_limit_ends_the_stream() {
     let bootstrap = Bootstrap::builder(server.address().to_string())
         .build()
         .unwrap();
-    let options = Options {
-        max_response_bytes: 1 << 10,
-        ..Options::default()
-    };
+    let options = Options::default().with_max_response_bytes(1 << 10);
     let client = ClientPool::with_options(bootstrap, options).client("test");
     let mut watch = client.watch::<Cluster>("c");
     let mut stream = server.next_stream().await.unwrap();
@@ -185,10 +182,7 @@ async fn c98_resource_timeout_is_configurable() {
     let bootstrap = Bootstrap::builder(server.address().to_string())
         .build()
         .unwrap();
-    let options = Options {
-        resource_timeout: Duration::from_millis(100),
-        ..Options::default()
-    };
+    let options = Options::default().with_resource_timeout(Duration::from_millis(100));
     let client = ClientPool::with_options(bootstrap, options).client("test");
     let mut watch = client.watch::<Cluster>("c");
     let _stream = server.next_stream().await.unwrap();
@@ -206,7 +200,7 @@ async fn c22_c23_c25_the_first_request_introduces_the_node() {
         "metadata":{"none":null,"list":[1,{"deep":true}]},"user_agent_name":"forged"}"#;
     for (text, id) in [(node, "n"), ("", "")] {
         let server = ControlPlane::start().await.unwrap();
-        let entry = crate::client_authorities::entry(&server, "");
+        let entry = crate::authorities::entry(&server, "");
         let json = format!(r#"{{"xds_servers":[{entry}]{text}}}"#);
         let pool = ClientPool::new(Bootstrap::from_json(&json).unwrap());
         let _watch = pool.client("test").watch::<Cluster>("c");

@@ -1,13 +1,7 @@
 //! Control planes of both API versions (gRFC A30), over real sockets.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use oxds_client::bootstrap::{Features, TransportPolicy};
-use oxds_client::{
-    Bootstrap, ClientPool, ConfigWatch, Options, Protocol, Target, WatchErrorReason,
-};
-use oxds_core::resolve::XdsConfig;
+use oxds_client::bootstrap::TransportPolicy;
+use oxds_client::{Bootstrap, ClientPool, Options, Protocol, WatchErrorReason};
 use oxds_core::resource::Cluster;
 use oxds_testkit::resources::{cluster, static_cluster};
 use oxds_testkit::{AdsStream, ControlPlane};
@@ -16,9 +10,8 @@ use oxds_types::identity::{SemVer, VERSIONED_TYPE_URLS};
 use oxds_types::{ApiVersion, ResourceType};
 use prost::Message;
 
-use crate::client_csds::{csds, entry as shown, fetch};
+use crate::csds::{csds, entry as shown, fetch};
 use crate::scripted::{ambient, value};
-use crate::support::{self, Yaml, backends, call_once, channel_of, eventually, one, spread};
 
 const V2_CLUSTER: &str = "type.googleapis.com/envoy.api.v2.Cluster";
 const V2_ADS: &str = "/envoy.service.discovery.v2.AggregatedDiscoveryService";
@@ -32,7 +25,7 @@ async fn start() -> ControlPlane {
 fn bootstrap(servers: &[(&ControlPlane, bool)], policy: TransportPolicy) -> Bootstrap {
     let entry = |(server, v3): &(&ControlPlane, bool)| {
         let features = if *v3 { r#""xds_v3""# } else { r#""xds_v4""# };
-        crate::client_authorities::entry(server, features)
+        crate::authorities::entry(server, features)
     };
     let entries: Vec<String> = servers.iter().map(entry).collect();
     let json = format!(
@@ -51,10 +44,7 @@ async fn opened(
     protocol: Protocol,
 ) -> (AdsStream, DiscoveryRequest) {
     let server = start().await;
-    let options = Options {
-        protocol,
-        ..Options::default()
-    };
+    let options = Options::default().with_protocol(protocol);
     let bootstrap = bootstrap(&[(&server, knows_v3)], policy);
     let client = ClientPool::with_options(bootstrap, options).client("test");
     let _watch = client.watch::<Cluster>("c");
@@ -238,69 +228,6 @@ async fn c61_csds_keeps_the_type_url_of_the_response() {
     }
 }
 
-fn bootstrap_of(server: &support::ControlPlane, policy: TransportPolicy) -> Bootstrap {
-    let built = Bootstrap::builder(server.address().to_string())
-        .node_id("test-node")
-        .features(Features::default())
-        .transport(policy);
-    built.build().unwrap()
-}
-
-/// given our own server / when one channel uses v2 and one v3, over SotW and delta / then all have equal
-/// configurations, and follow the same edits.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c51_c57_our_server_configures_v2_and_v3_channels_alike() {
-    let [a, b] = backends().await;
-    let healthy = |backend: &oxds_channel::testing::EchoBackend| [(backend.address(), "HEALTHY")];
-    let on_a = one("x", &[("here", 1, 0, &healthy(&a))]);
-    let control_plane = support::ControlPlane::start(&on_a);
-    let policies = [TransportPolicy::V2Only, TransportPolicy::V3Only];
-    let channels = policies.map(|policy| channel_of(bootstrap_of(&control_plane, policy)));
-    for channel in &channels {
-        assert_eq!(spread(channel, 5).await.len(), 1);
-    }
-    let target = Target::parse("xds:///svc").unwrap();
-    let mut configurations = Vec::new();
-    for policy in policies {
-        for protocol in [Protocol::Sotw, Protocol::Delta] {
-            let options = Options {
-                protocol,
-                ..Options::default()
-            };
-            let pool = ClientPool::with_options(bootstrap_of(&control_plane, policy), options);
-            let config = ConfigWatch::new(&pool, &target).unwrap().next().await;
-            configurations.push(config.unwrap());
-        }
-    }
-    for other in &configurations[1..] {
-        same(&configurations[0], other);
-    }
-
-    control_plane.write(&one("x", &[("here", 1, 0, &healthy(&b))]));
-    for channel in &channels {
-        while call_once(channel).await.unwrap() != b.address() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    }
-    // A deletion is one in v2, too.
-    control_plane.write(Yaml::default().cluster("other", &[]).as_str());
-    for channel in &channels {
-        eventually(|| channel.status().error.is_some()).await;
-    }
-}
-
-fn same(one: &Arc<XdsConfig>, other: &Arc<XdsConfig>) {
-    assert_eq!(one.listener.name, other.listener.name);
-    assert_eq!(one.route_config, other.route_config);
-    assert_eq!(one.routes, other.routes);
-    let clusters = |config: &XdsConfig| {
-        let entries = config.clusters.iter();
-        let known = entries.map(|entry| entry.config.clone().unwrap());
-        known.collect::<Vec<_>>()
-    };
-    assert_eq!(clusters(one), clusters(other));
-}
-
 /// Returns the first and the second request for clusters of a client with these versions.
 async fn versioned_requests(
     protocol: Protocol,
@@ -308,13 +235,13 @@ async fn versioned_requests(
 ) -> [(Vec<VersionedTypeUrl>, bool); 2] {
     let server = start().await;
     let versions = versions.iter();
-    let options = Options {
-        protocol,
-        api_versions: versions
-            .map(|(message, version)| ((*message).to_owned(), *version))
-            .collect(),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .with_protocol(protocol)
+        .with_api_versions(
+            versions
+                .map(|(message, version)| ((*message).to_owned(), *version))
+                .collect(),
+        );
     let bootstrap = bootstrap(&[(&server, true)], TransportPolicy::V3Only);
     let client = ClientPool::with_options(bootstrap, options).client("test");
     let _watch = client.watch::<Cluster>("c");

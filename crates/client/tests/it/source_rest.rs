@@ -261,8 +261,8 @@ async fn c268_the_next_server_is_polled_while_the_first_fails() {
 /// changes at once, not after the delay.
 #[tokio::test(flavor = "multi_thread")]
 async fn c266_c267_c269_our_server_is_polled() {
-    use crate::support::{ControlPlane, one};
-    let server = ControlPlane::start(&one("first", &[]));
+    use oxds_testkit::folder_server::{FolderServer, one};
+    let server = FolderServer::start(&one("first", &[]));
     let url = format!("http://{}", server.http_address());
     let rest = Rest::new(&url)
         .unwrap()

@@ -20,7 +20,7 @@ use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 use tokio::time::timeout;
 
-use crate::client_csds::{csds, entry, fetch};
+use crate::csds::{csds, entry, fetch};
 use crate::scripted::{acknowledged, error, next, pool, start, value};
 
 /// Long enough to show that something does not happen.
@@ -61,9 +61,10 @@ async fn c87_next_response_waits_until_watchers_have_read() {
         assert_eq!(stream.request().await.unwrap().resource_names, ["e"]);
         drop(other);
         stream.request().await.unwrap();
-        match reads {
-            true => assert_eq!(&*value(&mut slow).await.eds_service_name, "1"),
-            false => drop(slow),
+        if reads {
+            assert_eq!(&*value(&mut slow).await.eds_service_name, "1");
+        } else {
+            drop(slow);
         }
         let ack = loop {
             let request = stream.request().await.unwrap();
@@ -297,9 +298,10 @@ async fn generated_message_is_watched_without_grpc_rules() {
 async fn a_type_is_registered_with_its_rules() {
     let (server, client) = start().await;
     client.register(ResourceParser::checked(|cluster: &Message| {
-        match cluster.connect_timeout.is_some() {
-            true => Ok(()),
-            false => Err(Invalid::new("must be set").at("connect_timeout")),
+        if cluster.connect_timeout.is_some() {
+            Ok(())
+        } else {
+            Err(Invalid::new("must be set").at("connect_timeout"))
         }
     }));
     let mut watch = client.watch::<Message>("c");
@@ -330,12 +332,9 @@ async fn c280_all_of_a_type_is_watched() {
         };
         names.iter().map(one).collect::<String>()
     };
-    let server = crate::support::ControlPlane::start(&yaml(&["a", "b"]));
+    let server = oxds_testkit::folder_server::FolderServer::start(&yaml(&["a", "b"]));
     let bootstrap = Bootstrap::builder(server.address().to_string());
-    let options = Options {
-        protocol: Protocol::Delta,
-        ..Options::default()
-    };
+    let options = Options::default().with_protocol(Protocol::Delta);
     let pool = ClientPool::with_options(bootstrap.build().unwrap(), options);
     let mut all = pool.client("test").watch_all::<Message>("*");
     let mut heard = Vec::new();
@@ -385,10 +384,7 @@ async fn c112_fail_on_data_errors_drops_the_cache_on_nack() {
             ..Default::default()
         };
         let bootstrap = Bootstrap::builder(server.address().to_string()).features(features);
-        let options = Options {
-            data_error_handling: heeds,
-            ..Options::default()
-        };
+        let options = Options::default().with_data_error_handling(heeds);
         let pool = ClientPool::with_options(bootstrap.build().unwrap(), options);
         let (mut stream, mut watch) =
             acknowledged(&server, &pool.client("test"), cluster("c", "e")).await;

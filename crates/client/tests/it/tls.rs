@@ -9,7 +9,7 @@ use oxds_testkit::certificates::replace;
 use oxds_testkit::{ControlPlane, Manners, TlsFront};
 use tonic::body::Body;
 
-use crate::client_log::Log;
+use crate::log::Log;
 use crate::secured::{
     Files, assignment, authority, client, client_of, cluster, garble, refusal, sees_the_cluster,
 };
@@ -51,11 +51,10 @@ async fn c16_c17_client_sends_its_certificate() {
     let (files, ours, theirs) = (Files::new(), authority(), authority());
     let issued = ours.issue(&["127.0.0.1"]).unwrap();
     let security = files.security(&issued, Some(&theirs));
-    let server = crate::support::ControlPlane::start_with(&cluster("old"), security);
+    let server = oxds_testkit::folder_server::FolderServer::start_with(&cluster("old"), security);
     let anonymous = files.trusting(&ours);
-    let shown = |issued: &oxds_testkit::certificates::Issued| CertificateFiles {
-        identity: Some(files.identity(issued)),
-        ..anonymous.clone()
+    let shown = |issued: &oxds_testkit::certificates::Issued| {
+        anonymous.clone().with_identity(files.identity(issued))
     };
     sees_the_cluster(&client(
         server.address(),
@@ -85,10 +84,9 @@ async fn c18_replaced_files_apply_to_the_next_connection() {
     let (files, before, after) = (Files::new(), authority(), authority());
     let mut server = files.serve(&before);
     let trusting = files.trusting(&before);
-    let never = CertificateFiles {
-        refresh_interval: Duration::from_secs(600),
-        ..trusting.clone()
-    };
+    let never = trusting
+        .clone()
+        .with_refresh_interval(Duration::from_secs(600));
     let (eager, lazy) = (
         client(server.address(), trusting),
         client(server.address(), never),
@@ -120,10 +118,7 @@ async fn c18_garbage_in_a_file_changes_nothing_and_is_logged() {
     let trusting = files.trusting(&ours);
     let trusted = files.path("ca.pem");
     let identity = files.identity(&ours.issue(&["me"]).unwrap());
-    let with_identity = CertificateFiles {
-        identity: Some(identity.clone()),
-        ..trusting
-    };
+    let with_identity = trusting.with_identity(identity.clone());
     let client = client(server.address(), with_identity);
     let mut watch = client.watch::<Cluster>("c");
     assert_eq!(assignment(&mut watch).await, "old");

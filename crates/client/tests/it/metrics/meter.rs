@@ -11,10 +11,10 @@ use opentelemetry::metrics::{
 
 /// Instruments and measurements of the meter.
 #[derive(Clone, Default)]
-pub(super) struct Collected(Arc<Mutex<State>>);
+pub(super) struct Collected(Arc<Mutex<Measurements>>);
 
 #[derive(Default)]
-struct State {
+struct Measurements {
     /// Names and units of the instruments.
     made: Vec<(String, String)>,
     sums: BTreeMap<String, i64>,

@@ -18,7 +18,7 @@ use oxds_types::discovery::DiscoveryResponse;
 use prost::Message as _;
 use tempfile::TempDir;
 
-use crate::client_log::Log;
+use crate::log::Log;
 use crate::scripted::{ambient, error, next, value};
 
 /// An update is delivered within this time (C-263); a busy machine gets as long again.
@@ -345,5 +345,5 @@ async fn a_source_lives_as_long_as_its_watches() {
     value(&mut two).await;
     assert_eq!(tasks(), before + 1, "one task for both");
     drop((one, two));
-    crate::support::eventually(|| tasks() == before).await;
+    oxds_channel::testing::expect::eventually(|| tasks() == before).await;
 }

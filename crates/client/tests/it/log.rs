@@ -13,7 +13,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-use crate::client_authorities::entry;
+use crate::authorities::entry;
 use crate::scripted::{ambient, error, value};
 use oxds_client::{Bootstrap, ClientPool};
 

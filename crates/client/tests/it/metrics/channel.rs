@@ -175,7 +175,7 @@ async fn c260_opentelemetry_has_boundaries_and_labels() {
 /// The page has a row for each metric, with its kind and unit.
 #[test]
 fn c260_page_lists_every_metric() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
     let page = std::fs::read_to_string(path).unwrap();
     for instrument in INSTRUMENTS {
         let kind = match instrument.kind {

@@ -146,14 +146,11 @@ async fn c123_c124_c127_resource_is_shown_byte_for_byte() {
 async fn c113_every_state_is_shown() {
     let server = ControlPlane::start().await.unwrap();
     let features = r#""resource_timer_is_transient_error""#;
-    let entry_of_server = crate::client_authorities::entry(&server, features);
+    let entry_of_server = crate::authorities::entry(&server, features);
     let bootstrap = Bootstrap::from_json(&format!(r#"{{"xds_servers":[{entry_of_server}]}}"#));
-    let options = Options {
-        data_error_handling: true,
-        // The timer is twice as long where silence is a transient error (C-97).
-        resource_timeout: Duration::from_secs(1),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .with_data_error_handling(true)
+        .with_resource_timeout(Duration::from_secs(1));
     let pool = ClientPool::with_options(bootstrap.unwrap(), options);
     let (client, mut csds) = (pool.client("xds:///a"), csds(&pool).await);
     let [mut good, mut bad, mut gone, mut refused, mut late] =
@@ -261,7 +258,7 @@ async fn c167_during_fallback_the_server_in_use_is_shown() {
     let first = ControlPlane::start().await.unwrap();
     let second = ControlPlane::start().await.unwrap();
     first.kill();
-    let entries = [&first, &second].map(|server| crate::client_authorities::entry(server, ""));
+    let entries = [&first, &second].map(|server| crate::authorities::entry(server, ""));
     let json = format!(r#"{{"xds_servers":[{}]}}"#, entries.join(","));
     let pool = ClientPool::new(Bootstrap::from_json(&json).unwrap());
     let mut watch = pool.client("xds:///a").watch::<Cluster>("c");

@@ -13,7 +13,7 @@ use oxds_testkit::{AdsStream, ControlPlane};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Any;
 
-use crate::client_authorities::entry;
+use crate::authorities::entry;
 use crate::scripted::{ambient, error, essence, next, value};
 
 async fn start() -> ControlPlane {
