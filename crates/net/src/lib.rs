@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The xDS client, the channel and the etcd client of the server make their connections here. Nothing here knows their protocols.
-//! A connection does not reconnect, and there is no pool: those who use a connection decide about both.
+//! A connection does not reconnect, and this crate has no pool: its users decide about both.
 //!
 //! [`rpc`] has the parts of gRPC over HTTP/2 that clients, channels and servers share.
 //!

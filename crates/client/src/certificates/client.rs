@@ -20,8 +20,9 @@ use super::instance::CertificateProviders;
 use super::material::{Identity, TrustedRoots};
 use super::shared::SharedValues;
 use super::source::{RootSource, Source};
-use super::verifier::EndpointVerifier;
+use super::verifier::EndpointCheck;
 use crate::credentials::handshake::handshake;
+use crate::credentials::verifier::Verifier;
 use crate::credentials::{ChannelCredentials, Pending};
 
 /// TLS sessions that a configuration remembers: 8 for each of 256 endpoints. Each takes up to about 2 KB.
@@ -116,10 +117,12 @@ impl ClientTls {
     ) -> Result<ClientConfig, rustls::Error> {
         let view = &self.settings.view;
         let provider = Arc::new(ring::default_provider());
-        let checks_server_name = has_server_name && view.auto_sni_san_validation;
-        let matchers = view.san_matchers.clone();
-        let verifier =
-            EndpointVerifier::new(Arc::clone(roots), matchers, checks_server_name, &provider);
+        let check = EndpointCheck {
+            roots: Arc::clone(roots),
+            san_matchers: view.san_matchers.clone(),
+            checks_server_name: has_server_name && view.auto_sni_san_validation,
+        };
+        let verifier = Verifier::new(check, &provider);
         let config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13, &TLS12])?
             .dangerous()

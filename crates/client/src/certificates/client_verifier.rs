@@ -3,30 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
-use tokio_rustls::rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
-use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
-use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use tokio_rustls::rustls::crypto::CryptoProvider;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
-use tokio_rustls::rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
-};
+use tokio_rustls::rustls::{DistinguishedName, Error, RootCertStore};
 use webpki::KeyUsage;
 
 use super::material::{Trusted, TrustedRoots};
 use super::revocation::RevocationLists;
 use super::strength;
 use crate::credentials::spiffe;
+use crate::credentials::verifier::{ClientCheck, Presented, Verifier};
 
-/// Verifier of clients.
+/// Check of the certificates of clients.
 #[derive(Debug)]
-struct PeerVerifier {
+struct PeerCheck {
     authorities: Authorities,
     revocation: Option<Arc<RevocationLists>>,
     is_required: bool,
-    algorithms: WebPkiSupportedAlgorithms,
 }
 
 /// Authorities, with the verifier of the chains that they issue.
@@ -69,17 +64,17 @@ pub(super) fn client_verifier(
             Authorities::ByDomain(domains.collect::<Result<_, VerifierBuilderError>>()?)
         }
     };
-    Ok(Arc::new(PeerVerifier {
+    let check = PeerCheck {
         authorities,
         revocation: roots.revocation().cloned(),
         is_required,
-        algorithms: provider.signature_verification_algorithms,
-    }))
+    };
+    Ok(Arc::new(Verifier::new(check, provider)))
 }
 
-impl PeerVerifier {
+impl PeerCheck {
     /// Returns the authorities that may have issued the certificate.
-    fn authorities(&self, certificate: &CertificateDer<'_>) -> Result<&ChainVerifier, Error> {
+    fn chain_verifier(&self, certificate: &CertificateDer<'_>) -> Result<&ChainVerifier, Error> {
         match &self.authorities {
             Authorities::Same(chain) => Ok(chain),
             // gRFC A87: only those of the certificate's own trust domain (C-258).
@@ -92,53 +87,26 @@ impl PeerVerifier {
     }
 }
 
-impl ClientCertVerifier for PeerVerifier {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+impl ClientCheck for PeerCheck {
+    fn check(&self, presented: Presented<'_>) -> Result<(), Error> {
+        let (own, intermediates) = (presented.end_entity, presented.intermediates);
+        let ChainVerifier { roots, verifier } = self.chain_verifier(own)?;
+        let verified = verifier.verify_client_cert(own, intermediates, presented.now);
+        strength::explained(verified, own, intermediates)?;
+        if let Some(lists) = &self.revocation {
+            lists.check(&presented, roots, KeyUsage::client_auth())?;
+        }
+        Ok(())
+    }
+
+    fn authorities(&self) -> &[DistinguishedName] {
         match &self.authorities {
             Authorities::Same(chain) => chain.verifier.root_hint_subjects(),
             Authorities::ByDomain(_) => &[],
         }
     }
 
-    fn client_auth_mandatory(&self) -> bool {
+    fn is_required(&self) -> bool {
         self.is_required
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        let ChainVerifier { roots, verifier } = self.authorities(end_entity)?;
-        let verified = verifier.verify_client_cert(end_entity, intermediates, now);
-        let verified = strength::explained(verified, end_entity, intermediates)?;
-        if let Some(lists) = &self.revocation {
-            let chain = (end_entity, intermediates);
-            lists.check(chain, roots, KeyUsage::client_auth(), now, &self.algorithms)?;
-        }
-        Ok(verified)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
     }
 }

@@ -21,7 +21,7 @@ use tokio::time::{Instant, timeout};
 use super::error::CertificateError;
 use super::material::{Identity, TrustedRoots};
 use super::provider::CertificateProvider;
-use super::reading::{Before, Outcome, ReadFiles, read_files};
+use super::reading::{LastRead, ReadFiles, ReadResult, read_files};
 use super::revocation::RevocationLists;
 use super::shared::SharedValues;
 use crate::credentials::{CertificateFiles, IdentityFiles, Pending, Trust};
@@ -118,10 +118,7 @@ impl FileWatcher {
         if is_valid && is_slow && !reading.is_finished() {
             return state;
         }
-        let limit = match is_valid {
-            true => SLOW_READ,
-            false => Duration::MAX,
-        };
+        let limit = if is_valid { SLOW_READ } else { Duration::MAX };
         let read = timeout(limit, reading).await;
         match read {
             Ok(read) => {
@@ -150,15 +147,16 @@ impl WatchedFiles {
     }
 
     fn is_due(&self, is_valid: bool, interval: Duration) -> bool {
-        let interval = match is_valid {
-            true => interval,
-            false => interval.min(RETRY_INTERVAL),
+        let interval = if is_valid {
+            interval
+        } else {
+            interval.min(RETRY_INTERVAL)
         };
         self.read.is_none_or(|read| read.elapsed() >= interval)
     }
 
-    fn before(&self) -> Before {
-        Before {
+    fn before(&self) -> LastRead {
+        LastRead {
             identity: self.identity.valid.as_ref().map(|(digest, _)| *digest),
             roots: self.authorities.valid.as_ref().map(|(digest, _)| *digest),
             lists: self.lists.valid.clone(),
@@ -209,7 +207,7 @@ impl WatchedFiles {
 
 impl<T> Watched<T> {
     /// Takes the result of a read, and returns whether there is a new value. Invalid files leave the last valid value.
-    fn update(&mut self, read: Outcome<T>, what: &str) -> bool {
+    fn update(&mut self, read: ReadResult<T>, what: &str) -> bool {
         let is_new = read.new.is_some();
         if let Some(new) = read.new {
             if self.valid.is_some() {

@@ -9,20 +9,20 @@ use crate::credentials::Pending;
 
 /// Source of certificates: `file_watcher`, or a plugin of the program.
 ///
-/// It is asked before each connection, so it should keep what it has: an `Arc` that it returned before means that nothing
-/// changed, and connections go on with the same TLS configuration. A new `Arc` applies to new connections.
+/// A connection calls it before its handshake, so it should cache its values. If it returns the same `Arc` as before,
+/// connections keep the same TLS configuration; a new `Arc` applies to new connections.
 ///
 /// To add a plugin, register it with
 /// [`CredentialTypes::with_certificate_provider`](crate::bootstrap::CredentialTypes::with_certificate_provider).
 ///
 /// # Cancel safety
-/// Connections that are given up drop the futures.
+/// A connection attempt that is cancelled drops its future.
 pub trait CertificateProvider: fmt::Debug + Send + Sync + 'static {
     /// Returns the current certificate and key of this process. `name` is the `certificate_name` of the resource, which may be
     /// empty.
     ///
     /// # Errors
-    /// There is none, and never was a valid one. If an update fails, the provider returns the last valid one.
+    /// No valid certificate has been read yet. If an update fails, the provider returns the last valid one.
     fn identity<'a>(
         &'a self,
         name: &'a str,

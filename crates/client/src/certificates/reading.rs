@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 5;
 
 /// Values that were read before: digests of their contents.
 #[derive(Debug)]
-pub(super) struct Before {
+pub(super) struct LastRead {
     pub(super) identity: Option<u64>,
     pub(super) roots: Option<u64>,
     pub(super) lists: Option<(u64, Arc<RevocationLists>)>,
@@ -30,20 +30,20 @@ pub(super) struct Before {
 /// Result of reading all files of a provider.
 #[derive(Debug, Default)]
 pub(super) struct ReadFiles {
-    pub(super) identity: Outcome<Identity>,
-    pub(super) roots: Outcome<TrustedRoots>,
-    pub(super) lists: Outcome<RevocationLists>,
+    pub(super) identity: ReadResult<Identity>,
+    pub(super) roots: ReadResult<TrustedRoots>,
+    pub(super) lists: ReadResult<RevocationLists>,
 }
 
 /// Result of reading some of the files.
 #[derive(Debug)]
-pub(super) struct Outcome<T> {
+pub(super) struct ReadResult<T> {
     /// New value, with the digest of its contents; `None` if they did not change, or are invalid.
     pub(super) new: Option<(u64, Arc<T>)>,
     pub(super) error: Option<FileError>,
 }
 
-impl<T> Default for Outcome<T> {
+impl<T> Default for ReadResult<T> {
     fn default() -> Self {
         Self {
             new: None,
@@ -52,7 +52,7 @@ impl<T> Default for Outcome<T> {
     }
 }
 
-impl<T> From<Result<Option<(u64, T)>, FileError>> for Outcome<T> {
+impl<T> From<Result<Option<(u64, T)>, FileError>> for ReadResult<T> {
     fn from(read: Result<Option<(u64, T)>, FileError>) -> Self {
         match read {
             Ok(new) => Self {
@@ -68,7 +68,7 @@ impl<T> From<Result<Option<(u64, T)>, FileError>> for Outcome<T> {
 }
 
 /// Reads all files. Blocks while it does.
-pub(super) fn read_files(files: &CertificateFiles, before: &Before) -> ReadFiles {
+pub(super) fn read_files(files: &CertificateFiles, before: &LastRead) -> ReadFiles {
     let identity = files.identity.as_ref();
     let identity = identity.map(|files| identity_of(files, before.identity).into());
     let roots = roots_of(&files.trust, before.roots).into();
@@ -115,14 +115,14 @@ fn roots_of(trust: &Trust, before: Option<u64>) -> Result<Option<(u64, TrustedRo
 fn lists_of(
     files: &RevocationFiles,
     before: Option<&(u64, Arc<RevocationLists>)>,
-) -> Outcome<RevocationLists> {
+) -> ReadResult<RevocationLists> {
     let folder = &files.directory;
     let mut lists = RevocationLists::new(files.deny_undetermined);
     let (contents, mut faults) = match list_files(folder) {
         Ok(paths) => read_all(paths),
         Err(error) if before.is_none() => (Vec::new(), vec![error]),
         Err(error) => {
-            return Outcome {
+            return ReadResult {
                 new: None,
                 error: Some(error),
             };
@@ -136,12 +136,12 @@ fn lists_of(
     }
     let error = (!faults.is_empty()).then(|| several(folder, &faults));
     if before.is_some_and(|(known, _)| *known == digest) {
-        return Outcome { new: None, error };
+        return ReadResult { new: None, error };
     }
     if let Some((_, before)) = before.filter(|_| error.is_some()) {
         lists.keep(before);
     }
-    Outcome {
+    ReadResult {
         new: Some((digest, Arc::new(lists))),
         error,
     }

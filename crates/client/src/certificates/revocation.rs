@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use oxds_types::file::FileError;
-use tokio_rustls::rustls::crypto::WebPkiSupportedAlgorithms;
+use tokio_rustls::rustls::pki_types::CertificateRevocationListDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 use webpki::{
     CertRevocationList, EndEntityCert, ExpirationPolicy, KeyUsage, OwnedCertRevocationList,
     RevocationOptionsBuilder, UnknownStatusPolicy,
 };
+
+use crate::credentials::verifier::Presented;
 
 /// Revocation lists by the name of their issuer.
 ///
@@ -26,8 +27,8 @@ pub struct RevocationLists {
 }
 
 impl RevocationLists {
-    /// Makes an empty set. `denies_undetermined` says whether a certificate of which the status is undetermined is rejected: there
-    /// is no list of its issuer, or the list has expired or is not signed by the issuer (gRFC A69).
+    /// Makes an empty set. `denies_undetermined` decides whether a certificate with an undetermined status is rejected: the
+    /// list of its issuer is missing, has expired, or is not signed by the issuer (gRFC A69).
     #[must_use]
     pub fn new(denies_undetermined: bool) -> Self {
         Self {
@@ -47,11 +48,12 @@ impl RevocationLists {
         let is_pem = contents
             .windows(b"-----BEGIN".len())
             .any(|window| window == b"-----BEGIN");
-        let ders = match is_pem {
-            true => CertificateRevocationListDer::pem_slice_iter(contents)
+        let ders = if is_pem {
+            CertificateRevocationListDer::pem_slice_iter(contents)
                 .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| invalid(&error))?,
-            false => vec![CertificateRevocationListDer::from(contents)],
+                .map_err(|error| invalid(&error))?
+        } else {
+            vec![CertificateRevocationListDer::from(contents)]
         };
         if ders.is_empty() {
             return Err(FileError::new(path, "no revocation list found"));
@@ -68,7 +70,7 @@ impl RevocationLists {
         Ok(())
     }
 
-    /// Keeps the lists of issuers of which there is none in this set. So lists that could not be read stay as they were (gRFC A69).
+    /// Adds the lists of issuers that this set lacks, so lists that could not be read stay as they were (gRFC A69).
     pub(super) fn keep(&mut self, before: &Self) {
         for (issuer, lists) in &before.by_issuer {
             let of_issuer = self.by_issuer.entry(issuer.clone());
@@ -82,12 +84,16 @@ impl RevocationLists {
     /// A certificate is revoked, or its status is undetermined and must not be.
     pub(super) fn check(
         &self,
-        (end_entity, intermediates): (&CertificateDer<'_>, &[CertificateDer<'_>]),
+        presented: &Presented<'_>,
         roots: &RootCertStore,
         usage: KeyUsage,
-        now: UnixTime,
-        algorithms: &WebPkiSupportedAlgorithms,
     ) -> Result<(), Error> {
+        let Presented {
+            end_entity,
+            intermediates,
+            now,
+            algorithms,
+        } = *presented;
         let bad_encoding = |_| Error::from(CertificateError::BadEncoding);
         let own = EndEntityCert::try_from(end_entity).map_err(bad_encoding)?;
         let mut lists = self.of_issuer(own.issuer());
@@ -97,17 +103,21 @@ impl RevocationLists {
                 lists.extend(self.of_issuer(certificate.issuer()));
             }
         }
-        let undetermined = || match self.denies_undetermined {
-            true => Err(CertificateError::UnknownRevocationStatus.into()),
-            false => Ok(()),
+        let undetermined = || {
+            if self.denies_undetermined {
+                Err(CertificateError::UnknownRevocationStatus.into())
+            } else {
+                Ok(())
+            }
         };
         let Ok(options) = RevocationOptionsBuilder::new(&lists) else {
             return undetermined();
         };
         // RFC 5280 §6.3: an expired list determines nothing. Where that is accepted, it still says what was revoked.
-        let (status, expiration) = match self.denies_undetermined {
-            true => (UnknownStatusPolicy::Deny, ExpirationPolicy::Enforce),
-            false => (UnknownStatusPolicy::Allow, ExpirationPolicy::Ignore),
+        let (status, expiration) = if self.denies_undetermined {
+            (UnknownStatusPolicy::Deny, ExpirationPolicy::Enforce)
+        } else {
+            (UnknownStatusPolicy::Allow, ExpirationPolicy::Ignore)
         };
         let options = options
             .with_status_policy(status)

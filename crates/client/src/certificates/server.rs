@@ -204,10 +204,9 @@ mod tests {
         };
         std::fs::write(&files.certificate, params.self_signed(&key).unwrap().pem()).unwrap();
         std::fs::write(&files.key, key.serialize_pem()).unwrap();
-        let instance = CertificateProviderInstance::file_watcher(&CertificateFiles {
-            identity: Some(files),
-            ..CertificateFiles::default()
-        });
+        let instance = CertificateProviderInstance::file_watcher(
+            &CertificateFiles::default().with_identity(files),
+        );
         let view = DownstreamTls {
             identity: CertificateInstance {
                 instance_name: "a".into(),

@@ -72,7 +72,7 @@ fn rsa_bits(key: &[u8]) -> der::Result<usize> {
     })
 }
 
-/// Replaces the result of a verification by the weakness because of which the handshake fails, if there is one: of the peer's own
+/// Replaces the result of a verification by the weakness that makes the handshake fail, if any: of the peer's own
 /// certificate, or, if the verification has failed, of any in its chain.
 pub(super) fn explained<T>(
     verified: Result<T, Error>,
@@ -104,8 +104,9 @@ mod tests {
 
     use super::*;
     use crate::certificates::client_verifier::client_verifier;
-    use crate::certificates::verifier::EndpointVerifier;
+    use crate::certificates::verifier::EndpointCheck;
     use crate::certificates::{Identity, TrustedRoots};
+    use crate::credentials::verifier::Verifier;
 
     const CA: &str = include_str!("../../testdata/weak/ca.pem");
     const RSA_1024: [&str; 2] = [
@@ -148,7 +149,12 @@ mod tests {
         let provider = Arc::new(ring::default_provider());
         let roots = TrustedRoots::from_pem(Path::new("ca.pem"), CA.as_bytes()).unwrap();
         let roots = Arc::new(roots);
-        let servers = EndpointVerifier::new(Arc::clone(&roots), Vec::new(), false, &provider);
+        let endpoints = EndpointCheck {
+            roots: Arc::clone(&roots),
+            san_matchers: Vec::new(),
+            checks_server_name: false,
+        };
+        let servers = Verifier::new(endpoints, &provider);
         let clients = client_verifier(&roots, true, &provider).unwrap();
         let name = ServerName::try_from("server.example").unwrap();
         let text = |error: Error| match error {

@@ -3,34 +3,26 @@
 use std::sync::Arc;
 
 use oxds_core::resource::SanMatcher;
-use tokio_rustls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
 use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
-use tokio_rustls::rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::server::ParsedCertificate;
-use tokio_rustls::rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
-};
+use tokio_rustls::rustls::{CertificateError, Error, OtherError, RootCertStore};
 use webpki::KeyUsage;
 
 use super::material::{Trusted, TrustedRoots};
 use super::names::Names;
 use super::strength;
 use crate::credentials::spiffe;
+use crate::credentials::verifier::{Presented, ServerCheck};
 
-/// Verifier of endpoints.
+/// Check of the certificates of endpoints.
 #[derive(Debug)]
-pub(super) struct EndpointVerifier {
-    roots: Arc<TrustedRoots>,
-    /// Names of which one must match; any name if empty.
-    san_matchers: Vec<SanMatcher>,
+pub(super) struct EndpointCheck {
+    pub(super) roots: Arc<TrustedRoots>,
+    /// One of these names must match; any name if empty.
+    pub(super) san_matchers: Vec<SanMatcher>,
     /// Whether the certificate must have the server name in place of the matchers.
-    checks_server_name: bool,
-    algorithms: WebPkiSupportedAlgorithms,
+    pub(super) checks_server_name: bool,
 }
 
 /// Reason why the names of a certificate are wrong.
@@ -44,21 +36,7 @@ enum NameError {
     NotServerName { found: Names, expected: String },
 }
 
-impl EndpointVerifier {
-    pub(super) fn new(
-        roots: Arc<TrustedRoots>,
-        san_matchers: Vec<SanMatcher>,
-        checks_server_name: bool,
-        provider: &CryptoProvider,
-    ) -> Self {
-        Self {
-            roots,
-            san_matchers,
-            checks_server_name,
-            algorithms: provider.signature_verification_algorithms,
-        }
-    }
-
+impl EndpointCheck {
     /// Returns the authorities that may have issued the certificate.
     fn roots(&self, certificate: &CertificateDer<'_>) -> Result<&RootCertStore, Error> {
         match self.roots.trusted() {
@@ -80,13 +58,13 @@ impl EndpointVerifier {
         let found = Names::read(certificate).map_err(NameError::Unreadable)?;
         // gRFC A101: the server name that was sent replaces the matchers.
         if self.checks_server_name {
-            return match found.have(server_name) {
-                true => Ok(()),
-                false => Err(NameError::NotServerName {
-                    found,
-                    expected: server_name.to_str().into_owned(),
-                }),
-            };
+            if found.have(server_name) {
+                return Ok(());
+            }
+            return Err(NameError::NotServerName {
+                found,
+                expected: server_name.to_str().into_owned(),
+            });
         }
         if found.match_any(&self.san_matchers) {
             return Ok(());
@@ -105,51 +83,21 @@ impl From<NameError> for Error {
     }
 }
 
-impl ServerCertVerifier for EndpointVerifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        _: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let roots = self.roots(end_entity)?;
+impl ServerCheck for EndpointCheck {
+    fn check(&self, presented: Presented<'_>, server_name: &ServerName<'_>) -> Result<(), Error> {
+        let (own, intermediates) = (presented.end_entity, presented.intermediates);
+        let roots = self.roots(own)?;
         let verified = verify_server_cert_signed_by_trust_anchor(
-            &ParsedCertificate::try_from(end_entity)?,
+            &ParsedCertificate::try_from(own)?,
             roots,
             intermediates,
-            now,
-            self.algorithms.all,
+            presented.now,
+            presented.algorithms.all,
         );
-        strength::explained(verified, end_entity, intermediates)?;
+        strength::explained(verified, own, intermediates)?;
         if let Some(lists) = self.roots.revocation() {
-            let chain = (end_entity, intermediates);
-            lists.check(chain, roots, KeyUsage::server_auth(), now, &self.algorithms)?;
+            lists.check(&presented, roots, KeyUsage::server_auth())?;
         }
-        self.check_names(end_entity, server_name)?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
+        Ok(self.check_names(own, server_name)?)
     }
 }

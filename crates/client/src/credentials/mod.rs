@@ -29,4 +29,4 @@ pub use oxds_net::credentials::{
     Pending, RevocationFiles, Trust,
 };
 #[cfg(feature = "tls")]
-pub(crate) use oxds_net::credentials::{blocking, handshake, roots, spiffe};
+pub(crate) use oxds_net::credentials::{blocking, handshake, roots, spiffe, verifier};

@@ -18,6 +18,8 @@ pub mod roots;
 pub mod spiffe;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "tls")]
+pub mod verifier;
 
 use std::fmt;
 use std::future::Future;

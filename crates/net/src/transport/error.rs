@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d10_foreign_preface_names_the_protocol() {
+    fn foreign_preface_names_the_protocol() {
         for (bytes, text) in [
             (
                 &b"HTTP/1.1 400 Bad Request\r\n"[..],

@@ -35,9 +35,10 @@ pub(super) async fn first_of<A, T, F: Future<Output = Result<T, DialError>>>(
             return Err(failure);
         }
         let delay = async {
-            match may_have_more {
-                true => sleep(ATTEMPT_DELAY).await,
-                false => pending().await,
+            if may_have_more {
+                sleep(ATTEMPT_DELAY).await;
+            } else {
+                pending().await;
             }
         };
         tokio::select! {
@@ -101,9 +102,10 @@ mod tests {
 
     async fn attempt((time, succeeds): Scripted) -> Result<u64, DialError> {
         sleep(ms(time)).await;
-        match succeeds {
-            true => Ok(time),
-            false => Err(DialError::Io(Arc::new(io::Error::other(time.to_string())))),
+        if succeeds {
+            Ok(time)
+        } else {
+            Err(DialError::Io(Arc::new(io::Error::other(time.to_string()))))
         }
     }
 
@@ -117,28 +119,28 @@ mod tests {
     const NEVER: u64 = 3_600_000;
 
     #[tokio::test(start_paused = true)]
-    async fn d9_silent_addresses_delay_the_next_by_250_ms() {
+    async fn silent_addresses_delay_the_next_by_250_ms() {
         let (result, took) = dialled(&[(NEVER, true), (NEVER, true), (30, true)]).await;
         assert_eq!(result, Ok(30));
         assert_eq!(took, ms(530));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn d9_failed_address_does_not_delay_the_next() {
+    async fn failed_address_does_not_delay_the_next() {
         let (result, took) = dialled(&[(10, false), (20, false), (30, true)]).await;
         assert_eq!(result, Ok(30));
         assert_eq!(took, ms(60));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn d9_slow_first_address_wins_over_slower_second() {
+    async fn slow_first_address_wins_over_slower_second() {
         let (result, took) = dialled(&[(300, true), (200, true)]).await;
         assert_eq!(result, Ok(300));
         assert_eq!(took, ms(300));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn d9_all_addresses_failed_gives_the_last_error() {
+    async fn all_addresses_failed_gives_the_last_error() {
         let (result, _) = dialled(&[(400, false), (10, false)]).await;
         assert_eq!(result, Err("400".to_owned()));
         let (result, took) = dialled(&[(NEVER, true), (10, false)]).await;
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn d9_first_success_drops_the_other_attempts() {
+    async fn first_success_drops_the_other_attempts() {
         let running = Arc::new(AtomicUsize::new(0));
         struct Running(Arc<AtomicUsize>);
         impl Drop for Running {
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn d9_address_families_take_turns() {
+    fn address_families_take_turns() {
         let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
             texts.iter().map(|text| text.parse().unwrap()).collect()
         };

@@ -35,6 +35,7 @@ const SHOWN_BYTES: usize = 64;
 
 /// Values of the server's first SETTINGS frame that a connection pool needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Limit of concurrent streams; `None` if the server sets none.
     pub max_concurrent_streams: Option<u32>,
@@ -182,7 +183,7 @@ impl<T> Inbound<T> {
         let state = std::mem::replace(&mut self.state, InboundState::Done);
         if let (InboundState::Preface(reader), Some(error)) = (state, error) {
             let copy = io::Error::new(error.kind(), error.to_string());
-            // If the dial has timed out meanwhile, the receiver is gone.
+            // The receiver is gone if the dial has timed out.
             drop(reader.report.send(Err(PrefaceError::Io(copy))));
         }
     }
@@ -221,7 +222,7 @@ impl<T> Inbound<T> {
         reader.seen.extend_from_slice(bytes);
         match parse(&reader.seen) {
             Parsed::Incomplete => self.state = InboundState::Preface(reader),
-            // If the dial has timed out meanwhile, the receiver is gone.
+            // The receiver is gone if the dial has timed out.
             Parsed::Settings(settings, length) => {
                 drop(reader.report.send(Ok(settings)));
                 self.state = InboundState::Frames(FrameHeaders::default());
@@ -312,9 +313,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
             self.ended(Some(&error));
             // RFC 9113 §6.8: a request that is not sent yet can be sent elsewhere, because of the GOAWAY. h2 forgets the
             // GOAWAY for an error of the socket, and keeps it at the end of the stream.
-            return Poll::Ready(match self.going_away.is_received() {
-                true => Ok(()),
-                false => Err(error),
+            return Poll::Ready(if self.going_away.is_received() {
+                Ok(())
+            } else {
+                Err(error)
             });
         }
         match &buf.filled()[before..] {
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn d1_goaway_is_found_in_any_chunks() {
+    fn goaway_is_found_in_any_chunks() {
         let data = [&[0, 1, 2, 0, 0, 0, 0, 0, 1][..], &[7; 258]].concat();
         let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7];
         let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 127, 255, 255, 255, 0, 0, 0, 0];
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn d1_goaway_before_and_during_the_wait_is_seen() {
+    async fn goaway_before_and_during_the_wait_is_seen() {
         let going_away = GoingAway::default();
         let waiting = tokio::spawn({
             let going_away = going_away.clone();

@@ -80,9 +80,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for ReadFirst<T> {
             Poll::Ready(Err(_)) => false,
             Poll::Pending => failed.grace.as_mut().poll(cx).is_ready(),
         };
-        match ended {
-            true => Poll::Ready(Err(failed.error())),
-            false => polled,
+        if ended {
+            Poll::Ready(Err(failed.error()))
+        } else {
+            polled
         }
     }
 }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn d3_failed_write_is_reported_after_the_last_byte() {
+    async fn failed_write_is_reported_after_the_last_byte() {
         let last: [Poll<&[u8]>; 4] = [
             Poll::Ready(b"go"),
             Poll::Pending,
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn d3_peer_without_an_end_has_a_second() {
+    async fn peer_without_an_end_has_a_second() {
         let mut socket = broken([Poll::Ready(&b"go"[..])]);
         let began = tokio::time::Instant::now();
         socket.write_all(b"request").await.unwrap();

@@ -36,11 +36,9 @@ async fn a29_equal_settings_share_one_config_until_rotation() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     std::fs::write(&path, authority()).unwrap();
-    let files = CertificateFiles {
-        trust: Trust::Authorities(path.clone()),
-        refresh_interval: std::time::Duration::ZERO,
-        ..CertificateFiles::default()
-    };
+    let files = CertificateFiles::default()
+        .with_trust(Trust::Authorities(path.clone()))
+        .with_refresh_interval(std::time::Duration::ZERO);
     let providers = || {
         let instance = CertificateProviderInstance::file_watcher(&files);
         CertificateProviders::from([("a".to_owned(), instance)])
@@ -68,10 +66,7 @@ async fn a29_equal_settings_share_one_config_until_rotation() {
 
 #[tokio::test]
 async fn a29_missing_identity_names_instance_and_field() {
-    let files = CertificateFiles {
-        trust: Trust::Authorities("/gone/ca.pem".into()),
-        ..CertificateFiles::default()
-    };
+    let files = CertificateFiles::default().with_trust(Trust::Authorities("/gone/ca.pem".into()));
     let instance = CertificateProviderInstance::file_watcher(&files);
     let providers = CertificateProviders::from([("a".to_owned(), instance)]);
     let tls = ClientTls::shared(&view("a"), &providers);
@@ -98,10 +93,7 @@ async fn a29_thousand_endpoints_share_one_config() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     std::fs::write(&path, authority()).unwrap();
-    let files = CertificateFiles {
-        trust: Trust::Authorities(path),
-        ..CertificateFiles::default()
-    };
+    let files = CertificateFiles::default().with_trust(Trust::Authorities(path));
     let instance = CertificateProviderInstance::file_watcher(&files);
     let providers = CertificateProviders::from([("a".to_owned(), instance)]);
     let view = Arc::new(UpstreamTls {
@@ -188,14 +180,12 @@ async fn a29_memory_of_a_connection_is_bounded() {
     std::fs::write(path("ca.pem"), ca.pem()).unwrap();
     std::fs::write(path("own.pem"), own.signed_by(&key, &ca).unwrap().pem()).unwrap();
     std::fs::write(path("own.key"), key.serialize_pem()).unwrap();
-    let files = CertificateFiles {
-        identity: Some(IdentityFiles {
+    let files = CertificateFiles::default()
+        .with_identity(IdentityFiles {
             certificate: path("own.pem"),
             key: path("own.key"),
-        }),
-        trust: Trust::Authorities(path("ca.pem")),
-        ..CertificateFiles::default()
-    };
+        })
+        .with_trust(Trust::Authorities(path("ca.pem")));
     let instance = CertificateProviderInstance::file_watcher(&files);
     let providers = CertificateProviders::from([("a".to_owned(), instance)]);
     let mut upstream = (*view("a")).clone();

@@ -41,15 +41,13 @@ impl Files {
 
     /// The files, which are read again each time.
     fn config(&self) -> CertificateFiles {
-        CertificateFiles {
-            identity: Some(IdentityFiles {
+        CertificateFiles::default()
+            .with_identity(IdentityFiles {
                 certificate: self.path("own.pem"),
                 key: self.path("own.key"),
-            }),
-            trust: Trust::Authorities(self.path("ca.pem")),
-            refresh_interval: Duration::ZERO,
-            ..CertificateFiles::default()
-        }
+            })
+            .with_trust(Trust::Authorities(self.path("ca.pem")))
+            .with_refresh_interval(Duration::ZERO)
     }
 
     fn watcher(&self) -> FileWatcher {
@@ -293,13 +291,10 @@ async fn a69_invalid_list_keeps_the_one_of_before() {
     files.write("crls/a.crl", &list(&authority("a")));
     files.write("crls/b.crl", &list(&authority("b")));
     files.write("crls/.hidden", "invalid");
-    let config = CertificateFiles {
-        revocation: Some(RevocationFiles {
-            directory: folder,
-            deny_undetermined: false,
-        }),
-        ..files.config()
-    };
+    let config = files.config().with_revocation(RevocationFiles {
+        directory: folder,
+        deny_undetermined: false,
+    });
     let watcher = FileWatcher::new(config);
     let lists = async || {
         let roots = watcher.roots("").await.unwrap();

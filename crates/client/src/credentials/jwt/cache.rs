@@ -1,4 +1,4 @@
-//! When the token file is read, and which token calls use meanwhile (gRFC A97). This module reads no clock.
+//! When the token file is read, and which token calls use until then (gRFC A97). This module reads no clock.
 //!
 //! ```text
 //!              no token                 valid                  1 min or less left
@@ -74,11 +74,14 @@ impl TokenCache {
         instant: Instant,
         random: u64,
     ) -> Result<HeaderValue, CallError> {
-        let read = read.and_then(|token| match now < token.expires {
-            true => Ok(token),
-            false => Err(CallError::Unauthenticated(
-                "the token in the file has expired".to_owned(),
-            )),
+        let read = read.and_then(|token| {
+            if now < token.expires {
+                Ok(token)
+            } else {
+                Err(CallError::Unauthenticated(
+                    "the token in the file has expired".to_owned(),
+                ))
+            }
         });
         match read {
             Ok(token) => {

@@ -7,8 +7,6 @@
 mod bundle;
 mod id;
 mod peer;
-mod verifier;
 
 pub use bundle::BundleMap;
 pub use peer::{roots_of, trust_domain, unknown_domain};
-pub use verifier::SpiffeVerifier;

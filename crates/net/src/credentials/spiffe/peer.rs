@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::client::verify_server_cert_signed_by_trust_anchor;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{CertificateError, Error, OtherError, RootCertStore};
 
 use super::{BundleMap, id};
+use crate::credentials::verifier::{Presented, ServerCheck};
 
 /// Reason why a certificate has no usable SPIFFE ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +19,19 @@ enum SpiffeError {
     Id { id: String, fault: &'static str },
     #[error("trust domain {0:?} is not in the bundle map")]
     Domain(String),
+}
+
+/// Verifies servers by the authorities of their own trust domain. Does not check the host name (gRFC A87).
+impl ServerCheck for BundleMap {
+    fn check(&self, presented: Presented<'_>, _: &ServerName<'_>) -> Result<(), Error> {
+        verify_server_cert_signed_by_trust_anchor(
+            &ParsedCertificate::try_from(presented.end_entity)?,
+            roots_of(self, presented.end_entity)?,
+            presented.intermediates,
+            presented.now,
+            presented.algorithms.all,
+        )
+    }
 }
 
 /// Returns the authorities that may have issued a certificate: those of its own trust domain (gRFC A87; C-258).

@@ -13,7 +13,8 @@ use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 
 use crate::credentials::roots;
-use crate::credentials::spiffe::{BundleMap, SpiffeVerifier};
+use crate::credentials::spiffe::BundleMap;
+use crate::credentials::verifier::Verifier;
 use crate::credentials::{CertificateFiles, Trust};
 
 /// Reads the files for the first time, and returns a configuration that can be reloaded.
@@ -81,7 +82,7 @@ fn verifier<'a>(
     let roots = match (trust, contents) {
         (Trust::Spiffe(_), Some(json)) => {
             let map = BundleMap::parse(json).map_err(|fault| FileError::new(path, fault))?;
-            return Ok(Arc::new(SpiffeVerifier::new(map, provider)));
+            return Ok(Arc::new(Verifier::new(map, provider)));
         }
         (_, Some(pem)) => roots::authorities(path, pem)?,
         (_, None) => roots::of_system()?,
