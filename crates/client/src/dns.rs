@@ -16,11 +16,11 @@ use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSend
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Time between two lookups of a host: the minimum of gRPC's resolver. The system's resolver does not say how long an answer is valid.
+/// Time between two lookups of a host: the minimum of gRPC's resolver. The system's resolver does not report how long an answer is valid.
 const REFRESH: Duration = Duration::from_secs(30);
 
 /// Least time between two lookups of a host whose endpoint has failed. The address that has failed may be gone, and an endpoint that
-/// fails again and again must not ask the name server each time.
+/// fails repeatedly must not cause a query each time.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Time before the first retry of a failed lookup; it doubles up to [`REFRESH`].
@@ -46,8 +46,8 @@ pub(crate) struct Lookups {
 #[derive(Debug)]
 struct Lookup {
     task: AbortHandle,
-    /// Takes one question, which makes the next lookup sooner.
-    asked: Sender<()>,
+    /// Takes one request for an earlier lookup.
+    requests: Sender<()>,
 }
 
 impl Drop for Lookup {
@@ -68,10 +68,10 @@ impl Lookups {
 
     /// Starts to look up a host. Must be called in a tokio runtime.
     pub(crate) fn watch(&mut self, host: DnsTarget) {
-        let (asked, questions) = mpsc::channel(1);
-        let task = look_up(host.clone(), questions, self.sender.clone());
+        let (requests, received) = mpsc::channel(1);
+        let task = look_up(host.clone(), received, self.sender.clone());
         let task = tokio::spawn(task).abort_handle();
-        self.tasks.insert(host, Lookup { task, asked });
+        self.tasks.insert(host, Lookup { task, requests });
     }
 
     /// Stops looking up a host.
@@ -82,8 +82,8 @@ impl Lookups {
     /// Looks a host up sooner, because a connection to it has failed. Has no effect on a host that is not watched.
     pub(crate) fn ask_again(&self, host: &DnsTarget) {
         if let Some(lookup) = self.tasks.get(host) {
-            // A full channel has a question already.
-            let _ = lookup.asked.try_send(());
+            // A full channel has a request already.
+            let _ = lookup.requests.try_send(());
         }
     }
 
@@ -97,12 +97,12 @@ impl Lookups {
     }
 }
 
-async fn look_up(host: DnsTarget, mut questions: Receiver<()>, results: UnboundedSender<LookedUp>) {
+async fn look_up(host: DnsTarget, mut requests: Receiver<()>, results: UnboundedSender<LookedUp>) {
     let mut retry = FIRST_RETRY;
     loop {
         let began = Instant::now();
-        // This lookup answers them.
-        while questions.try_recv().is_ok() {}
+        // This lookup serves all requests so far.
+        while requests.try_recv().is_ok() {}
         let found = lookup_host((&*host.host, host.port)).await;
         let wait = match &found {
             Ok(_) => {
@@ -126,7 +126,7 @@ async fn look_up(host: DnsTarget, mut questions: Receiver<()>, results: Unbounde
         }
         tokio::select! {
             () = sleep(wait) => {}
-            Some(()) = questions.recv() => sleep_until(began + wait.min(AGAIN)).await,
+            Some(()) = requests.recv() => sleep_until(began + wait.min(AGAIN)).await,
         }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
         lookups.next().await;
         assert!(began.elapsed() < REFRESH, "{:?}", began.elapsed());
         assert!(began.elapsed() >= AGAIN - Duration::from_millis(1));
-        // Several questions are one.
+        // Several requests are one.
         let began = Instant::now();
         lookups.next().await;
         assert!(began.elapsed() > AGAIN);

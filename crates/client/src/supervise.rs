@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn d7_panic_becomes_its_message() {
+    async fn panic_becomes_its_message() {
         assert_eq!(caught(async { 7 }).await, Ok(7));
         let panics = async {
             tokio::task::yield_now().await;

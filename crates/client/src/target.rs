@@ -30,7 +30,7 @@ pub enum TargetError {
         /// Rule that the target breaks.
         reason: &'static str,
     },
-    /// The bootstrap does not have the target's authority. The top-level servers are not asked instead (gRFC A47, C-38).
+    /// The bootstrap does not have the target's authority. The top-level servers are not used instead (gRFC A47, C-38).
     #[error("{target}: unknown authority {authority:?}, expected one of {known:?}")]
     UnknownAuthority {
         /// Target as given.
@@ -88,7 +88,7 @@ impl Target {
         let Some(authority) = &self.authority else {
             return Ok(fill(&bootstrap.listener_template, &self.service));
         };
-        // gRFC A47: the default servers are not asked instead (C-38).
+        // gRFC A47: the default servers are not used instead (C-38).
         let Some(known) = bootstrap.authorities.get(authority) else {
             return Err(TargetError::UnknownAuthority {
                 target: self.to_string(),

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn d7_end_of_the_machines_clock_is_a_time() {
+    async fn end_of_the_machines_clock_is_a_time() {
         let epoch = Instant::now();
         let end = at(epoch, time::Instant::from_epoch(Duration::MAX));
         assert!(end - epoch >= FAR);

@@ -17,7 +17,7 @@ use super::template;
 use crate::certificates::CertificateProviders;
 use crate::credentials::{CallCredentials, ChannelCredentials, Configured};
 
-/// Control planes of a process, and the node that asks them.
+/// Control planes of a process, and its node.
 ///
 /// It has at least one server, unless it was made by [`Bootstrap::without_servers`].
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +39,7 @@ pub struct Bootstrap {
 
 /// One control plane.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Server {
     /// `server_uri` as written: a gRPC target.
     pub uri: String,
@@ -50,12 +51,13 @@ pub struct Server {
     pub call_credentials: Vec<Configured<dyn CallCredentials>>,
     /// `server_features` of this server.
     pub features: Features,
-    /// Version of the xDS API in which it is asked.
+    /// Version of the xDS API of the requests to it.
     pub transport: TransportPolicy,
 }
 
 /// Settings of one authority of resource names (gRFC A47).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Authority {
     /// Servers of the authority, in order of preference; empty means the top-level servers.
     pub servers: Vec<Server>,
@@ -67,6 +69,7 @@ pub struct Authority {
 
 /// Credentials for a gRPC service that a resource may name even if its control plane is not trusted (gRFC A102).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct AllowedGrpcService {
     /// Channel credentials of its connections.
     pub credentials: Configured<dyn ChannelCredentials>,
@@ -75,7 +78,7 @@ pub struct AllowedGrpcService {
 }
 
 impl Server {
-    /// Returns the version of the xDS API in which it is asked, for resources (ADS) and load reports (LRS) alike (C-60).
+    /// Returns the version of the xDS API of the requests to it, for resources (ADS) and load reports (LRS) alike (C-60).
     #[must_use]
     pub fn version(&self) -> ApiVersion {
         self.transport.version(self.features)

@@ -7,6 +7,7 @@ use super::environment::{CONFIG_VARIABLE, FILE_VARIABLE};
 
 /// Origin of a bootstrap, for error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Origin {
     /// The file that `GRPC_XDS_BOOTSTRAP` names.
     File(PathBuf),

@@ -1,4 +1,4 @@
-//! Bootstrap configuration: the control planes of a process, and the node that asks them (gRFC A27, A47).
+//! Bootstrap configuration: the control planes of a process, and its node (gRFC A27, A47).
 //!
 //! ```text
 //!  GRPC_XDS_BOOTSTRAP (a file) ───────────┐

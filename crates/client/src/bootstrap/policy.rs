@@ -20,6 +20,7 @@ pub struct Features {
 
 /// Experimental fields of TLS contexts that clients read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct TlsFeatures {
     /// `system_root_certs` (gRFC A82): `GRPC_EXPERIMENTAL_XDS_SYSTEM_ROOT_CERTS`.
     pub system_roots: bool,
@@ -54,6 +55,7 @@ pub struct TlsFeatures {
 /// In code: [`Bootstrap::with_transport`](super::Bootstrap::with_transport),
 /// [`Builder::transport`](super::Builder::transport).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum TransportPolicy {
     /// Always v3, whatever the server's features are: as gRPC does today (C-49).
     #[default]

@@ -72,9 +72,10 @@ impl Reader<'_> {
             return Err(at.field("xds_servers").fault("must not be empty"));
         }
         // gRFC A47: without federation, `authorities` is an unknown field (C-48).
-        let (authorities, names) = match self.switches.federation {
-            true => (at.optional("authorities"), NameSyntax::Federated),
-            false => (None, NameSyntax::Opaque),
+        let (authorities, names) = if self.switches.federation {
+            (at.optional("authorities"), NameSyntax::Federated)
+        } else {
+            (None, NameSyntax::Opaque)
         };
         let authorities = authorities.map(|at| self.authorities(&at)).transpose()?;
         let listener_template = at.text("client_default_listener_resource_name_template")?;
@@ -160,9 +161,10 @@ impl Reader<'_> {
             .map(|at| self.servers(&at))
             .transpose()?;
         // gRFC A95: an unknown field, and so ignored, unless the environment turns it on (C-36).
-        let reachability_only = match self.switches.endpoint_fallback {
-            true => at.boolean("fallback_on_reachability_only")?,
-            false => None,
+        let reachability_only = if self.switches.endpoint_fallback {
+            at.boolean("fallback_on_reachability_only")?
+        } else {
+            None
         };
         Ok(Authority {
             servers: servers.unwrap_or_default(),

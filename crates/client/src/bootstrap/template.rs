@@ -24,13 +24,12 @@ pub(crate) const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 
 /// Replaces every `%s` of a template by the service (C-32).
 pub(crate) fn fill(template: &str, service: &str) -> String {
-    match template.starts_with("xdstp:") {
-        false => template.replace("%s", service),
+    if template.starts_with("xdstp:") {
         // gRFC A47: in xdstp names the service is percent-encoded, except for its slashes (C-39, C-40).
-        true => {
-            let segments: Vec<String> = service.split('/').map(encode).collect();
-            template.replace("%s", &segments.join("/"))
-        }
+        let segments: Vec<String> = service.split('/').map(encode).collect();
+        template.replace("%s", &segments.join("/"))
+    } else {
+        template.replace("%s", service)
     }
 }
 

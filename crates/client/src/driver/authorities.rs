@@ -58,9 +58,10 @@ pub(super) fn plan(bootstrap: &Bootstrap, options: &Options) -> ClientPlan {
     for (name, own) in &bootstrap.authorities {
         // gRFC A71: each authority falls back independently, even if the servers are the same (C-161).
         // gRFC A47: an authority without servers uses the top-level ones (C-29).
-        let list = match own.servers.is_empty() {
-            true => &bootstrap.servers,
-            false => &own.servers,
+        let list = if own.servers.is_empty() {
+            &bootstrap.servers
+        } else {
+            &own.servers
         };
         let id = authority(&mut config, list);
         // gRFC A95: unreachability alone triggers fallback, even with everything cached (C-36).
@@ -183,7 +184,7 @@ impl Authorities {
         let Some(by_name) = &self.by_name else {
             return Ok((top_level()?, canonical()));
         };
-        // gRFC A47: an unknown authority fails this watch only; other servers are not asked instead (C-44, C-45).
+        // gRFC A47: an unknown authority fails this watch only; other servers are not used instead (C-44, C-45).
         let Some(authority) = by_name.get(&parsed.authority) else {
             let known: Vec<_> = by_name.keys().collect();
             let what = format!(

@@ -203,9 +203,10 @@ impl ClientDriver {
             let Some(event) = self.watch_event(event) else {
                 continue;
             };
-            match is_member {
-                true => watcher.queue.put_member(event),
-                false => watcher.queue.put(event.with_name(&watcher.spelled)),
+            if is_member {
+                watcher.queue.put_member(event);
+            } else {
+                watcher.queue.put(event.with_name(&watcher.spelled));
             }
         }
         let cached = self.machine.cached(&resource_type, &name);

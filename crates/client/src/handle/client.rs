@@ -16,8 +16,8 @@ use crate::telemetry::Observers;
 
 /// Handle of a client that watches resources of control planes. Clones share one client.
 ///
-/// A name whose authority has servers of its own is asked there, any other name at the top-level servers (gRFC A47). Of a list
-/// of servers, the first is used; if it is unreachable and a watched resource is not cached, the next is used until a more
+/// A name whose authority has servers of its own is requested there, any other name from the top-level servers (gRFC A47). Of
+/// a list of servers, the first is used; if it is unreachable and a watched resource is not cached, the next is used until a more
 /// preferred one answers again (gRFC A71). There is one connection per server, for ADS, load reports and
 /// retries: it opens when the first watch needs it, and closes when the last such watch ends (C-63).
 ///

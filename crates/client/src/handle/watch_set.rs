@@ -30,7 +30,7 @@ impl WatchSet {
     pub(crate) fn add(&mut self, resource_type: &ResourceType, name: &Arc<str>) {
         let (authority, canonical) = match self.client.authorities.find(resource_type, name) {
             Ok(found) => found,
-            // gRFC A47: an error in the name concerns only this watcher; no server is asked (C-43, C-44, C-45).
+            // gRFC A47: an error in the name concerns only this watcher; no request is sent (C-43, C-44, C-45).
             Err(error) => {
                 return self.queue.put(WatchEvent::Changed {
                     resource_type: resource_type.clone(),

@@ -103,9 +103,10 @@ impl Service<Request<Body>> for ServerConnection {
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         // hyper queues requests without a limit.
-        Poll::Ready(match self.sender.is_closed() {
-            true => Err(closed().into()),
-            false => Ok(()),
+        Poll::Ready(if self.sender.is_closed() {
+            Err(closed().into())
+        } else {
+            Ok(())
         })
     }
 
@@ -117,7 +118,7 @@ impl Service<Request<Body>> for ServerConnection {
             if let Some(call_auth) = call_auth {
                 let added = call_auth.add_to(request.headers_mut()).await;
                 // gRFC A97: without its credentials, the call ends with their status and is not sent (C-34).
-                added.map_err(refused)?;
+                added.map_err(without_credentials)?;
             }
             let error: BoxError = match sender.send(request).await {
                 Ok(response) => {
@@ -169,7 +170,7 @@ impl http_body::Body for ServerBody {
 }
 
 /// Returns the status of a call without its credentials.
-fn refused(error: CallError) -> Status {
+fn without_credentials(error: CallError) -> Status {
     match error {
         CallError::Unauthenticated(why) => Status::unauthenticated(why),
         error => Status::unavailable(error.to_string()),

@@ -132,10 +132,11 @@ impl LoadReporter {
         };
         let (name, service) = (&cluster.name, &cluster.eds_service_name);
         let key = ClusterKey::new(Arc::clone(name), Arc::clone(service));
-        let metrics = match self.listed_metrics {
+        let metrics = if self.listed_metrics {
             // gRFC A85: the metrics that the cluster lists; before it, gRFC A64: every named metric (C-143).
-            true => cluster.lrs_metrics.clone(),
-            false => MetricSelection::every_named(),
+            cluster.lrs_metrics.clone()
+        } else {
+            MetricSelection::every_named()
         };
         self.cluster(server, key, metrics)
     }
@@ -158,7 +159,7 @@ impl LoadReporter {
     }
 
     /// Returns the load of any cluster, reported to one of the client's servers with the selected ORCA metrics. All uses of a
-    /// cluster share its counters. Returns `None` if the client has no such server, or the server is not asked over gRPC.
+    /// cluster share its counters. Returns `None` if the client has no such server, or the server is not used over gRPC.
     #[must_use]
     pub fn cluster(
         &self,
@@ -261,9 +262,10 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         let counters = &self.locality.0.counters;
-        match self.succeeded {
-            true => counters.succeed(),
-            false => counters.fail(),
+        if self.succeeded {
+            counters.succeed();
+        } else {
+            counters.fail();
         }
     }
 }

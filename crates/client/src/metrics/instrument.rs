@@ -9,6 +9,7 @@ pub const BACKEND_SERVICE: &str = "grpc.lb.backend_service";
 
 /// Description of a metric.
 #[derive(Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Instrument {
     /// Name, in OpenTelemetry's style.
     pub name: &'static str,

@@ -36,6 +36,12 @@ mod series;
 mod server;
 mod xds;
 
+/// The API of the meters that [`OpenTelemetryRecorder`] takes.
+#[cfg(feature = "opentelemetry")]
+pub use ::opentelemetry as opentelemetry_api;
+#[cfg(feature = "prometheus")]
+pub use ::prometheus_client;
+
 #[cfg(feature = "opentelemetry")]
 pub use self::opentelemetry::OpenTelemetryRecorder;
 #[cfg(feature = "prometheus")]

@@ -28,6 +28,7 @@ pub enum SourceEvent {
 
 /// Status with which a stream ended, or could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamEnd {
     /// Status code of the call: from the server, or `Unavailable` if the connection broke or could not be made.
     pub code: Code,

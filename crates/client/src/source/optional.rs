@@ -45,9 +45,10 @@ pub(crate) trait OptionalFeed: Send {
 /// # Errors
 /// [`SourceError::FeatureOff`].
 pub(super) fn require(field: &str, feature: &'static str, is_on: bool) -> Result<(), SourceError> {
-    match is_on {
-        true => Ok(()),
-        false => Err(SourceError::feature_off(field, feature)),
+    if is_on {
+        Ok(())
+    } else {
+        Err(SourceError::feature_off(field, feature))
     }
 }
 
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn d10_source_without_its_feature_is_typed_error() {
+    fn source_without_its_feature_is_typed_error() {
         assert_eq!(require("path", "file", true), Ok(()));
         let error = require("path", "file", false).unwrap_err();
         let (field, feature) = ("path".to_owned(), "file");

@@ -59,9 +59,10 @@ impl Peer {
         described.is_trusted = server.features.trusted_xds_server;
         // gRFC A88 replaces `ignore_resource_deletion` by `fail_on_data_errors`, where its handling is enabled.
         if options.data_error_handling {
-            described.data_errors = match server.features.fail_on_data_errors {
-                true => DataErrors::Drop,
-                false => DataErrors::Keep,
+            described.data_errors = if server.features.fail_on_data_errors {
+                DataErrors::Drop
+            } else {
+                DataErrors::Keep
             };
             described.resource_timer_is_transient =
                 server.features.resource_timer_is_transient_error;

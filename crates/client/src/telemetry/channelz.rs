@@ -11,7 +11,7 @@ use crate::channelz::{
     SubchannelEntry,
 };
 
-/// Channelz channel of a server. It exists from the first request to the server until nothing is asked of it any more.
+/// Channelz channel of a server. It exists from the first request to the server until no resource is requested from it.
 #[derive(Debug)]
 pub(super) struct ServerChannel {
     id: Id,

@@ -36,7 +36,7 @@ pub(crate) struct Telemetry {
 struct ServerTelemetry {
     id: ServerId,
     uri: String,
-    /// Whether it answered at the last check; `None` while nothing is asked of it.
+    /// Whether it answered at the last check; `None` while no resource is requested from it.
     connected: Option<bool>,
     /// Channelz channel of the server, while a resource is requested from it.
     channel: Option<Arc<ServerChannel>>,
@@ -115,7 +115,7 @@ impl Telemetry {
         }
     }
 
-    /// Records that nothing is asked of a server any more.
+    /// Records that no resource is requested from a server any more.
     pub(crate) fn disconnected(&mut self, server: ServerId) {
         if let Some(server) = self.server_mut(server) {
             server.channel = None;
@@ -218,9 +218,10 @@ impl Telemetry {
                 name,
                 is_back,
             } => {
-                let event = match is_back {
-                    true => "deleted resource is back",
-                    false => "deleted resource is not watched any more",
+                let event = if *is_back {
+                    "deleted resource is back"
+                } else {
+                    "deleted resource is not watched any more"
                 };
                 tracing::info!(
                     target: "oxds::resource", server, resource_type = resource_type.message(), name = &**name, "{event}"

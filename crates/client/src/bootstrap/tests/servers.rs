@@ -172,7 +172,7 @@ fn c19_c20_c21_features_are_per_server_unknown_ignored() {
 }
 
 #[test]
-fn d9_transport_policy_has_a_json_form() {
+fn transport_policy_has_a_json_form() {
     for (name, policy) in [
         (None, TransportPolicy::V3Only),
         (Some("V3"), TransportPolicy::V3Only),

@@ -108,9 +108,12 @@ impl FileChanges {
         let real = self.path.canonicalize().ok();
         let paths = [Some(self.path.as_path()), real.as_deref()];
         let parents = paths.into_iter().flatten().filter_map(Path::parent);
-        let or_current = |parent: &Path| match parent.as_os_str().is_empty() {
-            true => PathBuf::from("."),
-            false => parent.to_owned(),
+        let or_current = |parent: &Path| {
+            if parent.as_os_str().is_empty() {
+                PathBuf::from(".")
+            } else {
+                parent.to_owned()
+            }
         };
         let parents = parents.map(or_current);
         parents.chain(self.directory.clone()).collect()

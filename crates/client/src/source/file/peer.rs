@@ -19,7 +19,7 @@ struct FilePeer {
 
 impl File {
     /// Returns the peer for a resource type.
-    pub(in crate::source) fn peer(&self, resource_type: &ResourceType) -> Arc<dyn OptionalPeer> {
+    pub(crate) fn peer(&self, resource_type: &ResourceType) -> Arc<dyn OptionalPeer> {
         Arc::new(FilePeer {
             file: self.clone(),
             resource_type: resource_type.clone(),

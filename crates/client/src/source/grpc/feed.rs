@@ -10,7 +10,7 @@ use crate::link::{ServerLink, ServerLinks};
 use crate::source::event::SourceEvent;
 
 /// IO of one discovery service.
-pub(in crate::source) struct GrpcFeed {
+pub(crate) struct GrpcFeed {
     peer: GrpcPeer,
     links: ServerLinks,
     /// Held from the first open to the close, retries included, so that a retry finds the connection.
@@ -21,11 +21,7 @@ pub(in crate::source) struct GrpcFeed {
 
 impl GrpcFeed {
     /// Creates a closed feed.
-    pub(in crate::source) fn new(
-        peer: GrpcPeer,
-        links: ServerLinks,
-        max_response_bytes: usize,
-    ) -> Self {
+    pub(crate) fn new(peer: GrpcPeer, links: ServerLinks, max_response_bytes: usize) -> Self {
         Self {
             peer,
             links,
@@ -36,37 +32,37 @@ impl GrpcFeed {
     }
 
     /// Opens a stream, on the connection that exists or on a new one.
-    pub(in crate::source) fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let (links, server) = (&self.links, &self.peer.server);
         let link = self.link.get_or_insert_with(|| links.link(server));
         self.stream = DiscoveryStream::open(Arc::clone(link));
     }
 
     /// Writes a SotW request; ignored while the stream is not open.
-    pub(in crate::source) fn request(&self, request: DiscoveryRequest) {
+    pub(crate) fn request(&self, request: DiscoveryRequest) {
         self.stream.write(request);
     }
 
     /// Writes a delta request; ignored while the stream is not open.
-    pub(in crate::source) fn delta_request(&self, request: DeltaDiscoveryRequest) {
+    pub(crate) fn delta_request(&self, request: DeltaDiscoveryRequest) {
         self.stream.write_delta(request);
     }
 
     /// Closes the stream; the connection closes too, unless another stream uses it.
-    pub(in crate::source) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.stream = DiscoveryStream::Closed;
         self.link = None;
     }
 
     /// Drops the link, unless a stream is open.
-    pub(in crate::source) fn give_up_retry(&mut self) {
+    pub(crate) fn give_up_retry(&mut self) {
         if matches!(self.stream, DiscoveryStream::Closed) {
             self.link = None;
         }
     }
 
     /// Waits for the next event; never completes while closed. Cancel-safe.
-    pub(in crate::source) async fn next(&mut self) -> SourceEvent {
+    pub(crate) async fn next(&mut self) -> SourceEvent {
         let event = self.stream.next(&self.peer, self.max_response_bytes).await;
         with_type_url(&self.peer, event)
     }

@@ -16,9 +16,9 @@ pub(super) use peer::GrpcPeer;
 
 use crate::bootstrap::Server;
 
-/// Control planes that are asked over gRPC, other than the bootstrap's.
+/// Control planes over gRPC, other than the bootstrap's.
 ///
-/// By default, each resource type is asked on a stream of its own discovery service (`StreamClusters`, …), so two types may
+/// By default, each resource type is requested on a stream of its own discovery service (`StreamClusters`, …), so two types may
 /// come from two servers. [`aggregated`](Self::aggregated) selects ADS instead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Grpc {

@@ -108,9 +108,10 @@ impl OptionalFeed for RestFeed {
 
 impl OptionalPeer for RestPeer {
     fn uri(&self) -> Arc<str> {
-        let scheme = match self.server.credentials.is_private() {
-            true => "https",
-            false => "http",
+        let scheme = if self.server.credentials.is_private() {
+            "https"
+        } else {
+            "http"
         };
         let (host, path) = (self.server.address.authority(), &self.path);
         format!("{scheme}://{host}{path}").into()

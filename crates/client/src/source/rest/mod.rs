@@ -50,9 +50,10 @@ impl Rest {
     /// # Errors
     /// [`SourceError::Field`] if the URL is invalid, or is `https` without the feature.
     pub fn new(url: &str) -> Result<Self, SourceError> {
-        let credentials = match url.starts_with(HTTPS) {
-            true => system_tls().ok_or_else(|| invalid_url(url, "needs the feature `tls`"))?,
-            false => Configured::insecure(),
+        let credentials = if url.starts_with(HTTPS) {
+            system_tls().ok_or_else(|| invalid_url(url, "needs the feature `tls`"))?
+        } else {
+            Configured::insecure()
         };
         Self::with_credentials(url, credentials)
     }

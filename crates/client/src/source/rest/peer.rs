@@ -20,7 +20,7 @@ pub(super) struct RestPeer {
 
 impl Rest {
     /// Returns the peers for a resource type, in order of preference.
-    pub(in crate::source) fn peers(
+    pub(crate) fn peers(
         &self,
         resource_type: &ResourceType,
     ) -> impl Iterator<Item = Result<Arc<dyn OptionalPeer>, SourceError>> {
