@@ -64,7 +64,8 @@ impl Authority {
 
     fn sign(&self, mut params: CertificateParams) -> Result<Issued, rcgen::Error> {
         let key = KeyPair::generate()?;
-        // Part of the new key is as unique as the key, and the leading 1 makes it a positive number without leading zeros.
+        // Part of the new key is as unique as the key, and the leading 1 makes it a positive number without leading
+        // zeros.
         let serial: Vec<u8> = [1].into_iter().chain(tail(&key)).collect();
         params.serial_number = Some(SerialNumber::from_slice(&serial));
         Ok(Issued {

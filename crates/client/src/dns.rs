@@ -16,11 +16,12 @@ use tokio::sync::mpsc::{self, Receiver, Sender, UnboundedReceiver, UnboundedSend
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Time between two lookups of a host: the minimum of gRPC's resolver. The system's resolver does not report how long an answer is valid.
+/// Time between two lookups of a host: the minimum of gRPC's resolver. The system's resolver does not report how long
+/// an answer is valid.
 const REFRESH: Duration = Duration::from_secs(30);
 
-/// Least time between two lookups of a host whose endpoint has failed. The address that has failed may be gone, and an endpoint that
-/// fails repeatedly must not cause a query each time.
+/// Least time between two lookups of a host whose endpoint has failed. The address that has failed may be gone, and an
+/// endpoint that fails repeatedly must not cause a query each time.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Time before the first retry of a failed lookup; it doubles up to [`REFRESH`].
@@ -142,7 +143,8 @@ mod tests {
         }
     }
 
-    /// Given a host that was looked up, when it is asked for again, then it is looked up before the refresh, and not at once.
+    /// Given a host that was looked up, when it is asked for again, then it is looked up before the refresh, and not at
+    /// once.
     #[tokio::test(start_paused = true)]
     async fn c254_host_that_has_failed_is_looked_up_sooner() {
         let mut lookups = Lookups::new();

@@ -9,8 +9,8 @@
 //!                                     Target ─────┘
 //! ```
 //!
-//! [`oxds_core::ads`] implements the protocol and [`oxds_core::resolve`] the configuration; this crate adds sockets, tasks and
-//! time. It does not route, balance or send RPCs: `oxds-channel` does.
+//! [`oxds_core::ads`] implements the protocol and [`oxds_core::resolve`] the configuration; this crate adds sockets,
+//! tasks and time. It does not route, balance or send RPCs: `oxds-channel` does.
 //!
 //! Watch one cluster of a control plane:
 //!
@@ -74,8 +74,8 @@
 //! | ADS, SotW or delta | yes |
 //! | v3, and v2 for control planes without v3 (gRFC A30): [`bootstrap::TransportPolicy`] | yes |
 //! | bootstrap from environment, JSON, code | yes |
-//! | resources as views with gRPC's rules, as generated messages, as types with the application's rules, or as bytes | yes |
-//! | one name, all resources of a type (`*`), `xdstp` collections: [`XdsClient::watch_all`], [`XdsClient::watch_all_raw`] | yes |
+//! | resources as views with gRPC's rules, generated messages, types with own rules, or bytes | yes |
+//! | one name, all resources of a type (`*`), `xdstp` collections: [`XdsClient::watch_all`] | yes |
 //! | resource TTL; data error handling and transient resource timers (gRFC A88): [`Options`] | off by default |
 //! | authorities: name templates, own servers (gRFC A47) | yes |
 //! | one client per target (gRFC A71) | yes |
@@ -90,13 +90,13 @@
 //! | RTDS: layers of a runtime that operators override ([`XdsClient::follow_runtime`]) | yes |
 //! | sources beside ADS: REST, files | features `rest`, `file` |
 //!
-//! Every `next` is cancel-safe: dropping its future loses nothing, and the next call returns the newest update. A watch that is
-//! not read delays the stream of its resource, by at most one second per response ([`Options::slow_watcher_timeout`]): the client
-//! ACKs a response, and takes the next one from the connection when all watches have returned their updates of the last one, or
-//! after that time. It does not wait until the application has used an update, and HTTP/2 may have received the next response
-//! before.
-//! Dropping the last handle and watch stops the client's task and closes its sockets. Remaining load counts are reported by a
-//! separate task, which needs the runtime a little longer: [`load::LoadReporter::settled`].
+//! Every `next` is cancel-safe: dropping its future loses nothing, and the next call returns the newest update. A watch
+//! that is not read delays the stream of its resource, by at most one second per response
+//! ([`Options::slow_watcher_timeout`]): the client ACKs a response, and takes the next one from the connection when all
+//! watches have returned their updates of the last one, or after that time. It does not wait until the application has
+//! used an update, and HTTP/2 may have received the next response before.
+//! Dropping the last handle and watch stops the client's task and closes its sockets. Remaining load counts are
+//! reported by a separate task, which needs the runtime a little longer: [`load::LoadReporter::settled`].
 //!
 //! # Log events
 //!
@@ -107,7 +107,7 @@
 //! | `oxds::ads` | error | task panicked, it starts again: a defect, please report it | `panic` |
 //! | | warn | client feature is not registered: servers may not know it | `feature` |
 //! | | warn | server unreachable | `server` |
-//! | | warn | deprecated, work-in-progress or unknown field (feature `lifecycle`), once per field | `resource_type`, `path` |
+//! | | warn | deprecated, unfinished or unknown field (feature `lifecycle`), once per field | `resource_type`, `path` |
 //! | | warn | response NACKed | `server`, `resource_type`, `valid`, `invalid`, `cause` |
 //! | | info | server reachable again | `server` |
 //! | | info | stream closed | `server`, `cause` |
@@ -118,12 +118,15 @@
 //! | `oxds::lrs` | error | task panicked, it starts again: a defect, please report it | `server`, `panic` |
 //! | | info | stream closed | `server`, `cause` |
 //! | | trace | request; response | `server`, the whole message |
-//! | `oxds::resource` | warn | resource not available; resource kept, but may be outdated | `resource_type`, `name`, `cause`; at debug level if the server is unreachable |
-//! | | warn | resource deletion ignored; resource error ignored: the response has the resource, too | `server`, `resource_type`, `name` |
+//! | `oxds::resource` | warn (debug if the server is unreachable) | resource not available | `resource_type`, `name`, `cause` |
+//! | | the same | resource kept, but may be outdated | the same |
+//! | | warn | resource deletion ignored | `server`, `resource_type`, `name` |
+//! | | warn | resource error ignored: the response has the resource, too | the same |
 //! | | info | deleted resource is back; deleted resource is not watched any more | `server`, `resource_type`, `name` |
 //! | | info | resource is current again | `server`, `resource_type`, `name`, `version` |
 //! | | debug | resource changed | the same |
-//! | `oxds::runtime` | warn | runtime layer not loaded, keeping its last values; runtime resource does not exist, its keys are removed | `layer`, `error`, `resource` |
+//! | `oxds::runtime` | warn | runtime layer not loaded, keeping its last values | `layer`, `error` |
+//! | | warn | runtime resource does not exist, its keys are removed | `layer`, `resource` |
 //! | | info | runtime changed | `layer`, `keys` |
 //! | `oxds::credentials` | error | certificates not reloaded: the last valid ones stay in use | – |
 //! | | warn | a token cannot be read; call credentials are not sent over plaintext | `server` |
@@ -140,9 +143,10 @@
 //! | `lifecycle` | `lifecycle::FieldChecks`: deprecated, unfinished and unknown fields in received resources |
 //! | `opentelemetry`, `prometheus` | recorders of [`metrics`] |
 //! | `rest` | control planes that are polled over REST as [sources](source) |
-//! | `tls` | TLS to control planes, and call credentials: see [`credentials`]; TLS between services: see [`certificates`] |
+//! | `tls` | TLS to control planes, call credentials ([`credentials`]); TLS between services ([`certificates`]) |
 //!
-//! Without `file` or `rest`, a config source that names a file or REST is an error: [`source::SourceError::FeatureOff`].
+//! Without `file` or `rest`, a config source that names a file or REST is an error:
+//! [`source::SourceError::FeatureOff`].
 //!
 //! # Modules
 //!

@@ -6,8 +6,8 @@
 //!                   └ warned: a log line per field, counters
 //! ```
 //!
-//! The checks need the descriptors of the API and reflection, so they are a feature, `lifecycle`, which is off by default: a
-//! channel reads only the fields that it obeys, and must stay small.
+//! The checks need the descriptors of the API and reflection, so they are a feature, `lifecycle`, which is off by
+//! default: a channel reads only the fields that it obeys, and must stay small.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -353,8 +353,8 @@ typed_extension_protocol_options:
         );
     }
 
-    /// Given a file source with a disallowed field: without checks it is used, as from every source; with checks it is invalid
-    /// with its key, until the policy allows it.
+    /// Given a file source with a disallowed field: without checks it is used, as from every source; with checks it is
+    /// invalid with its key, until the policy allows it.
     #[cfg(feature = "file")]
     #[tokio::test]
     async fn v45_file_source_leaves_the_decision_to_the_check() {

@@ -26,33 +26,35 @@ const DATA_ERRORS_VARIABLE: &str = "GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Variant of the protocol on ADS streams: SotW by default, as in gRPC. Delta sends only what changed, and reports at
-    /// once that a resource does not exist.
+    /// Variant of the protocol on ADS streams: SotW by default, as in gRPC. Delta sends only what changed, and reports
+    /// at once that a resource does not exist.
     pub protocol: Protocol,
-    /// Time that a server has to answer for a resource before the resource counts as missing: 15 s by default (gRFC A27).
+    /// Time that a server has to answer for a resource before the resource counts as missing: 15 s by default (gRFC
+    /// A27).
     pub resource_timeout: Duration,
     /// Time for which the next response of a stream waits for watchers that have not read the last one: 1 s by default.
-    /// A watcher that never reads thus slows the stream down, but does not stop it; it finds the newest update later. To read
-    /// means that `next` has returned the update, not that the application has used it (C-87).
+    /// A watcher that never reads thus slows the stream down, but does not stop it; it finds the newest update later.
+    /// To read means that `next` has returned the update, not that the application has used it (C-87).
     pub slow_watcher_timeout: Duration,
     /// Whether data errors are handled according to gRFC A88, with `fail_on_data_errors` and
     /// `resource_timer_is_transient_error` of each server. The default is the value of
     /// `GRPC_EXPERIMENTAL_XDS_DATA_ERROR_HANDLING`, or `false`.
     pub data_error_handling: bool,
-    /// Whether resources expire at the end of their TTL: `false` by default, as in gRPC. If `true`, servers learn by a client
-    /// feature that they may send TTLs.
+    /// Whether resources expire at the end of their TTL: `false` by default, as in gRPC. If `true`, servers learn by a
+    /// client feature that they may send TTLs.
     pub resource_ttl: bool,
-    /// Newest versions of the resources that this client accepts, by the full name of the message, which has the major. Servers learn
-    /// them by [`VersionedTypeUrl`](oxds_types::discovery::VersionedTypeUrl)s, which the first request of a type then has, and by a
-    /// client feature (V-50). Default: empty, and nothing is sent.
+    /// Newest versions of the resources that this client accepts, by the full name of the message, which has the major.
+    /// Servers learn them by [`VersionedTypeUrl`](oxds_types::discovery::VersionedTypeUrl)s, which the first request of
+    /// a type then has, and by a client feature (V-50). Default: empty, and nothing is sent.
     pub api_versions: BTreeMap<String, SemVer>,
-    /// Maximum size of a response, in bytes: 1 GiB by default. gRPC's usual 4 MiB are too small for a control plane (C-93);
-    /// the limit protects this process from a faulty one. A larger response ends the stream.
+    /// Maximum size of a response, in bytes: 1 GiB by default. gRPC's usual 4 MiB are too small for a control plane
+    /// (C-93); the limit protects this process from a faulty one. A larger response ends the stream.
     pub max_response_bytes: usize,
-    /// HTTP/2 keepalive of connections, which detects dead ones: by default a ping after 5 min, with 20 s for its answer.
+    /// HTTP/2 keepalive of connections, which detects dead ones: by default a ping after 5 min, with 20 s for its
+    /// answer.
     pub keepalive: Keepalive,
-    /// Check of every received resource, before it is parsed: none by default. `lifecycle::FieldChecks` makes one that finds
-    /// deprecated, unfinished and unknown fields.
+    /// Check of every received resource, before it is parsed: none by default. `lifecycle::FieldChecks` makes one that
+    /// finds deprecated, unfinished and unknown fields.
     pub resource_check: Option<ResourceCheck>,
     /// Extensions of the program to the configuration of channels: none by default.
     pub extensions: Extensions,
@@ -76,8 +78,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the defaults, with the features of a runtime in place of those of the environment: its keys have the names of the
-    /// variables (V-47).
+    /// Returns the defaults, with the features of a runtime in place of those of the environment: its keys have the
+    /// names of the variables (V-47).
     #[must_use]
     pub fn in_runtime(runtime: &Snapshot) -> Self {
         Self {

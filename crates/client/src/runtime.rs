@@ -30,9 +30,9 @@ pub enum FollowRuntimeError {
 }
 
 impl XdsClient {
-    /// Follows one layer of a runtime over RTDS: the resource of this name replaces the values of the layer whenever it changes.
-    /// A resource with an invalid value is NACKed. While the control plane is unreachable, or its resource is invalid, the last
-    /// values stay; if the resource is deleted, its keys are removed.
+    /// Follows one layer of a runtime over RTDS: the resource of this name replaces the values of the layer whenever it
+    /// changes. A resource with an invalid value is NACKed. While the control plane is unreachable, or its resource is
+    /// invalid, the last values stay; if the resource is deleted, its keys are removed.
     ///
     /// The returned future ends when the runtime of the client stops. Dropping it ends the watch; the values stay.
     ///

@@ -4,12 +4,13 @@
 //!   ServerUri ──► resolve ──► socket ──► ChannelCredentials ──► HTTP/2 preface ──► RequestSender
 //! ```
 //!
-//! The xDS client, the channel and the etcd client of the server make their connections here. Nothing here knows their protocols.
-//! A connection does not reconnect, and this crate has no pool: its users decide about both.
+//! The xDS client, the channel and the etcd client of the server make their connections here. Nothing here knows their
+//! protocols. A connection does not reconnect, and this crate has no pool: its users decide about both.
 //!
 //! [`rpc`] has the parts of gRPC over HTTP/2 that clients, channels and servers share.
 //!
-//! Feature `tls` (off by default) adds TLS 1.2 and 1.3 with certificates in files, which are read again for new connections.
+//! Feature `tls` (off by default) adds TLS 1.2 and 1.3 with certificates in files, which are read again for new
+//! connections.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod credentials;

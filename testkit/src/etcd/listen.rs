@@ -31,8 +31,8 @@ pub(super) fn serve(listener: TcpListener, member: Arc<Member>) -> AbortHandle {
 
 async fn connection(socket: TcpStream, open: Open) {
     let mut silence = open.0.is_silent.subscribe();
-    // A call runs in a task of its own, which ends a moment after its connection. Until then it could still take effect, so the
-    // connection counts as open.
+    // A call runs in a task of its own, which ends a moment after its connection. Until then it could still take
+    // effect, so the connection counts as open.
     let open = Arc::new(open);
     let service = service_fn(move |request| {
         let open = Arc::clone(&open);

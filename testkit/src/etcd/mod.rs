@@ -6,10 +6,10 @@
 //!        └── join() ──► another Member ───────────────────────────────────────────────┘
 //! ```
 //!
-//! It answers the part of the v3 API whose messages `oxds_types::etcd` has, as etcd 3.7 does: `interop` compares the answers. On
-//! command a member breaks each guarantee ([`CallFault`], [`WatchFault`], the `set_…` methods), goes back to a backup, or becomes
-//! another cluster. Each revision is one response of a watch, except for a watch that catches up, so that a test knows what the
-//! next fault applies to.
+//! It answers the part of the v3 API whose messages `oxds_types::etcd` has, as etcd 3.7 does: `interop` compares the
+//! answers. On command a member breaks each guarantee ([`CallFault`], [`WatchFault`], the `set_…` methods), goes back
+//! to a backup, or becomes another cluster. Each revision is one response of a watch, except for a watch that catches
+//! up, so that a test knows what the next fault applies to.
 
 mod cluster;
 mod faults;

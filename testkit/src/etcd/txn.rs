@@ -101,7 +101,8 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Refuses operations that write a key twice. Only one list of a nested transaction is done, so both may write the same key.
+/// Refuses operations that write a key twice. Only one list of a nested transaction is done, so both may write the same
+/// key.
 fn check_keys(operations: &[RequestOp]) -> Result<Written<'_>, Status> {
     let mut written = Written::default();
     for operation in operations {
@@ -142,10 +143,11 @@ pub(super) fn needs_space(request: &TxnRequest) -> bool {
     })
 }
 
-/// The list of operations that each transaction does, nested ones included, in the order in which they are met: whether its
-/// conditions hold.
+/// The list of operations that each transaction does, nested ones included, in the order in which they are met: whether
+/// its conditions hold.
 ///
-/// All conditions are about the store before the transaction, those of nested transactions too (`compareToPath` of etcd's
+/// All conditions are about the store before the transaction, those of nested transactions too (`compareToPath` of
+/// etcd's
 /// `txn/txn.go`).
 #[derive(Debug)]
 pub(super) struct Path(VecDeque<bool>);

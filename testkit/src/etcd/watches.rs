@@ -232,7 +232,8 @@ impl Watches {
 }
 
 impl Watch {
-    /// Returns the events of each response: those of one revision, or those of up to [`BATCH`] revisions while the watch catches up.
+    /// Returns the events of each response: those of one revision, or those of up to [`BATCH`] revisions while the
+    /// watch catches up.
     fn take_events(&mut self, data: &Data) -> Vec<Vec<Event>> {
         let range = KeyRange {
             key: &self.key,

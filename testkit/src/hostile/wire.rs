@@ -54,8 +54,8 @@ impl Wire {
         self.send(PREFACE).await
     }
 
-    /// Waits until the server has read the preface: it acknowledges the settings in it. A server that closes a connection
-    /// with unread bytes resets it, and its last frames are lost.
+    /// Waits until the server has read the preface: it acknowledges the settings in it. A server that closes a
+    /// connection with unread bytes resets it, and its last frames are lost.
     ///
     /// # Errors
     /// As [`goaway`](Self::goaway).

@@ -44,8 +44,8 @@ async fn c233_the_deadline_holds_while_the_control_plane_is_silent() {
     );
 }
 
-/// given a route for calls with a user agent / when the application sets none / then the route does not match, because the one
-/// that the channel adds is not visible; one of the application is (D5).
+/// given a route for calls with a user agent / when the application sets none / then the route does not match, because
+/// the one that the channel adds is not visible; one of the application is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c226_own_user_agent_is_invisible_to_routes() {
     let [a, b] = backends().await;
@@ -70,8 +70,8 @@ async fn c226_own_user_agent_is_invisible_to_routes() {
     assert_eq!(picked.unwrap().address, a.address());
 }
 
-/// given a channel that is dropped after a call / when its target is opened again at once, time after time / then each channel is
-/// served at once: no name waits for the resource timeout of 15 s.
+/// given a channel that is dropped after a call / when its target is opened again at once, time after time / then each
+/// channel is served at once: no name waits for the resource timeout of 15 s.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn target_reopened_at_once_is_served() {
     let [a] = backends().await;

@@ -1,6 +1,6 @@
 //! End to end over several crates. `channel_*`: a folder of YAML, a real control plane, real channels, real backends.
-//! `server_*`: our server and its clients under faults. `admin`: the admin services of a process. The tests of the client
-//! alone are in `crates/client/tests/`.
+//! `server_*`: our server and its clients under faults. `admin`: the admin services of a process. The tests of the
+//! client alone are in `crates/client/tests/`.
 
 #![allow(
     clippy::unwrap_used,

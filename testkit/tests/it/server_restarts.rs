@@ -84,9 +84,9 @@ async fn s79_server_killed_under_load_fails_no_call() {
     }
 }
 
-/// given clients that call without a pause, and a server that keeps its state / when it is killed, its folder disappears, and it
-/// returns / then it serves the last good state: no call fails, and a new client gets all of it. When the folder is back with
-/// another cluster, all clients follow.
+/// given clients that call without a pause, and a server that keeps its state / when it is killed, its folder
+/// disappears, and it returns / then it serves the last good state: no call fails, and a new client gets all of it.
+/// When the folder is back with another cluster, all clients follow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g25_server_without_its_folder_fails_no_call() {
     let backends = backends::<2>().await;

@@ -87,8 +87,8 @@ impl Builder {
         self
     }
 
-    /// Sets the name of the user agent; the default is `oxds`. Servers show it to people; no server may select resources by it
-    /// (V-51).
+    /// Sets the name of the user agent; the default is `oxds`. Servers show it to people; no server may select
+    /// resources by it (V-51).
     pub fn user_agent(mut self, name: impl Into<String>) -> Self {
         self.node.user_agent_name = name.into();
         self
@@ -101,8 +101,8 @@ impl Builder {
         self
     }
 
-    /// Sets the build version of the user agent, and metadata about the build from a JSON object; any other JSON value means none. It
-    /// replaces a version that is text.
+    /// Sets the build version of the user agent, and metadata about the build from a JSON object; any other JSON value
+    /// means none. It replaces a version that is text.
     pub fn build_version(mut self, version: SemVer, metadata: &serde_json::Value) -> Self {
         let version = UserAgentVersionType::UserAgentBuildVersion(BuildVersion {
             version: Some(version.into()),
@@ -153,7 +153,8 @@ impl Builder {
         self
     }
 
-    /// Sets the template for the listener name of a gRPC server; `%s` stands for the address that it listens on (gRFC A36).
+    /// Sets the template for the listener name of a gRPC server; `%s` stands for the address that it listens on (gRFC
+    /// A36).
     pub fn server_listener_template(mut self, template: impl Into<String>) -> Self {
         self.server_listener_template = Some(template.into());
         self

@@ -21,8 +21,9 @@ type MakeInstance =
 
 /// Credential types that a bootstrap may name.
 ///
-/// The default has the channel credentials `insecure` and, with feature `tls`, `tls`; it has no call credentials. All other
-/// names are unknown, including `google_default` (C-15). The only plugin of certificate providers is `file_watcher`.
+/// The default has the channel credentials `insecure` and, with feature `tls`, `tls`; it has no call credentials. All
+/// other names are unknown, including `google_default` (C-15). The only plugin of certificate providers is
+/// `file_watcher`.
 #[derive(Clone)]
 pub struct CredentialTypes {
     channel: Table<dyn ChannelCredentials>,
@@ -51,8 +52,8 @@ impl Default for CredentialTypes {
 }
 
 impl CredentialTypes {
-    /// Adds or replaces a type of channel credentials. `make` gets the entry's `config`; its error text becomes part of the
-    /// bootstrap error.
+    /// Adds or replaces a type of channel credentials. `make` gets the entry's `config`; its error text becomes part of
+    /// the bootstrap error.
     #[must_use]
     pub fn with(
         mut self,
@@ -66,8 +67,8 @@ impl CredentialTypes {
         self
     }
 
-    /// Adds or replaces a type of call credentials. While no call credential type is registered, `call_creds` in a bootstrap
-    /// is ignored.
+    /// Adds or replaces a type of call credentials. While no call credential type is registered, `call_creds` in a
+    /// bootstrap is ignored.
     #[must_use]
     pub fn with_call(
         mut self,
@@ -81,8 +82,9 @@ impl CredentialTypes {
         self
     }
 
-    /// Adds or replaces a plugin of certificate providers (gRFC A29), by its `plugin_name`. `make` gets the entry's `config`; its
-    /// error text becomes part of the bootstrap error. Entries with equal `config` should share one provider.
+    /// Adds or replaces a plugin of certificate providers (gRFC A29), by its `plugin_name`. `make` gets the entry's
+    /// `config`; its error text becomes part of the bootstrap error. Entries with equal `config` should share one
+    /// provider.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn with_certificate_provider(

@@ -34,7 +34,8 @@ pub(super) fn channel(
     )))
 }
 
-/// Reads `call_creds`: the entries of all known types. Without a known type, the field is ignored like any unknown field.
+/// Reads `call_creds`: the entries of all known types. Without a known type, the field is ignored like any unknown
+/// field.
 pub(super) fn call(
     types: &CredentialTypes,
     of: &JsonField<'_>,

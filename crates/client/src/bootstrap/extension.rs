@@ -27,7 +27,8 @@ pub struct Extension {
 }
 
 impl Extension {
-    /// Returns an extension by its name and category, as Envoy has them: `envoy.filters.http.router`, `envoy.filters.http`.
+    /// Returns an extension by its name and category, as Envoy has them: `envoy.filters.http.router`,
+    /// `envoy.filters.http`.
     pub fn new(name: impl Into<String>, category: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -74,8 +74,8 @@ impl Bootstrap {
         read::bootstrap(json, Origin::Given, credentials, Switches::from_env())
     }
 
-    /// Reads the JSON form. The features that gRPC guards by `GRPC_EXPERIMENTAL_XDS_…` variables are read from the runtime, whose keys
-    /// have the names of the variables, and not from the environment: a runtime has a layer of it
+    /// Reads the JSON form. The features that gRPC guards by `GRPC_EXPERIMENTAL_XDS_…` variables are read from the
+    /// runtime, whose keys have the names of the variables, and not from the environment: a runtime has a layer of it
     /// ([`Layer::environment`](oxds_types::runtime::Layer::environment)) where an operator wants that (V-47).
     ///
     /// # Errors
@@ -88,8 +88,8 @@ impl Bootstrap {
     /// Reads the file that `GRPC_XDS_BOOTSTRAP` names, or else the JSON in `GRPC_XDS_BOOTSTRAP_CONFIG`.
     ///
     /// # Errors
-    /// [`BootstrapError::Missing`] if neither variable is set; [`BootstrapError::Unreadable`] if the file cannot be read
-    /// (the other variable is then ignored); else as [`from_json`](Self::from_json).
+    /// [`BootstrapError::Missing`] if neither variable is set; [`BootstrapError::Unreadable`] if the file cannot be
+    /// read (the other variable is then ignored); else as [`from_json`](Self::from_json).
     pub fn from_env() -> Result<Self, BootstrapError> {
         from_env::from_variables(|name| std::env::var_os(name), None)
     }

@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 
 use super::field::{FieldError, JsonField};
 
-/// Features of this client. gRPC does not support overprovisioning (gRFC A27); like every current gRPC client, it accepts
-/// resources in a `Resource` wrapper in SotW responses.
+/// Features of this client. gRPC does not support overprovisioning (gRFC A27); like every current gRPC client, it
+/// accepts resources in a `Resource` wrapper in SotW responses.
 const CLIENT_FEATURES: [&str; 2] = [
     "envoy.lb.does_not_support_overprovisioning",
     "xds.config.resource-in-sotw",
@@ -28,8 +28,8 @@ pub(super) fn anonymous() -> Node {
     }
 }
 
-/// Reads `node`. User agent, features and build version come from the library, not from the file (C-24); unknown fields are
-/// ignored (C-7).
+/// Reads `node`. User agent, features and build version come from the library, not from the file (C-24); unknown fields
+/// are ignored (C-7).
 pub(super) fn read(at: &JsonField<'_>) -> Result<Node, FieldError> {
     let locality = at
         .optional("locality")

@@ -30,8 +30,8 @@ const SESSIONS: usize = 2048;
 
 /// TLS to the endpoints of clusters with the same security.
 ///
-/// All clusters of the process with equal [`UpstreamTls`] and equal provider instances share one value, and so one rustls
-/// configuration and its sessions.
+/// All clusters of the process with equal [`UpstreamTls`] and equal provider instances share one value, and so one
+/// rustls configuration and its sessions.
 #[derive(Debug)]
 pub struct ClientTls {
     settings: Arc<Settings>,

@@ -29,15 +29,17 @@ use crate::credentials::{CertificateFiles, IdentityFiles, Pending, Trust};
 /// Time after which files are read again while there are no valid ones. Many connections may wait for them.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longest wait for files that are read again. A disk that hangs must not hold back connections for which there are valid files.
+/// Longest wait for files that are read again. A disk that hangs must not hold back connections for which there are
+/// valid files.
 const SLOW_READ: Duration = Duration::from_secs(5);
 
 /// Certificates in files.
 ///
 /// The files are read when the first connection needs them, and again before the first connection after each
-/// `refresh_interval`: unused files cost nothing. If they are invalid then, for example the certificate is new and the key
-/// still old, the error is logged once and the last valid ones stay in use; so they do while a read takes longer than five seconds. Without
-/// valid files, connections fail with the error, and the files are read again after a second at most.
+/// `refresh_interval`: unused files cost nothing. If they are invalid then, for example the certificate is new and the
+/// key still old, the error is logged once and the last valid ones stay in use; so they do while a read takes longer
+/// than five seconds. Without valid files, connections fail with the error, and the files are read again after a second
+/// at most.
 ///
 /// Only regular files of at most 64 MiB are read.
 #[derive(Debug)]
@@ -93,7 +95,8 @@ impl FileWatcher {
         }
     }
 
-    /// Returns the provider of these files that the process uses already, or else a new one (gRFC A29: one per configuration).
+    /// Returns the provider of these files that the process uses already, or else a new one (gRFC A29: one per
+    /// configuration).
     #[must_use]
     pub fn shared(files: &CertificateFiles) -> Arc<Self> {
         static IN_USE: OnceLock<SharedValues<CertificateFiles, FileWatcher>> = OnceLock::new();

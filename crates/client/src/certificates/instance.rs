@@ -24,7 +24,8 @@ pub type CertificateProviders = BTreeMap<String, CertificateProviderInstance>;
 
 /// Entry of `certificate_providers`: a plugin with its configuration.
 ///
-/// Two entries are equal if plugin and configuration are equal. Connections with equal entries share their TLS configuration.
+/// Two entries are equal if plugin and configuration are equal. Connections with equal entries share their TLS
+/// configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct CertificateProviderInstance(Configured<Provider>);
 
@@ -36,7 +37,8 @@ impl CertificateProviderInstance {
         Self::of_files(files, config)
     }
 
-    /// Makes an instance of a plugin of the program, under the `plugin_name` and `config` that a bootstrap would give it.
+    /// Makes an instance of a plugin of the program, under the `plugin_name` and `config` that a bootstrap would give
+    /// it.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn new(

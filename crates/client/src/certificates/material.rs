@@ -45,8 +45,8 @@ impl Identity {
     /// Reads a certificate chain and its private key. The paths are for errors.
     ///
     /// # Errors
-    /// A text is not PEM; the key is encrypted, weak or of another certificate; the certificate has expired, or is not yet
-    /// valid; a key in the chain is weak, or signed with SHA-1. The error has the path.
+    /// A text is not PEM; the key is encrypted, weak or of another certificate; the certificate has expired, or is not
+    /// yet valid; a key in the chain is weak, or signed with SHA-1. The error has the path.
     pub fn from_pem(chain: (&Path, &[u8]), key: (&Path, &[u8])) -> Result<Self, FileError> {
         let certificates = pem::certificates(chain.0, chain.1)?;
         let not_after = certificates.first().map_or(Ok(i64::MAX), |first| {
@@ -172,8 +172,8 @@ fn of_several(path: &Path, index: usize, count: usize, fault: &dyn fmt::Display)
     }
 }
 
-/// Checks that a certificate is valid at a time, in seconds since 1970. Peers would reject it otherwise, with a worse error.
-/// Returns the end of its validity.
+/// Checks that a certificate is valid at a time, in seconds since 1970. Peers would reject it otherwise, with a worse
+/// error. Returns the end of its validity.
 fn check_validity(certificate: &[u8], now: i64) -> Result<i64, String> {
     let parsed = Certificate::from_der(certificate)
         .map_err(|error| format!("invalid certificate: {error}"))?;

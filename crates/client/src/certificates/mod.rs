@@ -1,16 +1,16 @@
-//! Certificates of connections between services: provider instances of the bootstrap, and TLS with them (gRFC A29, A69, A82,
-//! A87, A101).
+//! Certificates of connections between services: provider instances of the bootstrap, and TLS with them (gRFC A29, A69,
+//! A82, A87, A101).
 //!
 //! ```text
-//!   certificate_providers ──► CertificateProviderInstance ──► CertificateProvider: file_watcher, plugins of the program
+//!   certificate_providers ──► CertificateProviderInstance ──► CertificateProvider: file_watcher, plugins
 //!   (bootstrap)                                                  │ Identity, TrustedRoots: the current ones
 //!   Cluster ─────► UpstreamTls ───► ClientTls ◄──────────────────┤    connect ──► Socket
 //!   FilterChain ─► DownstreamTls ─► ServerTls ◄──────────────────┘    accept ───► TlsStream, Peer
 //! ```
 //!
-//! A [`ClientTls`] or [`ServerTls`] keeps the configuration of its handshakes until a provider returns another certificate:
-//! all connections with the same settings share one configuration, and so resume sessions. New certificates apply to new
-//! connections; connections that are open stay open.
+//! A [`ClientTls`] or [`ServerTls`] keeps the configuration of its handshakes until a provider returns another
+//! certificate: all connections with the same settings share one configuration, and so resume sessions. New
+//! certificates apply to new connections; connections that are open stay open.
 
 #[cfg(feature = "tls")]
 mod client;

@@ -28,8 +28,8 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Reads the names of a certificate that the handshake has verified. If the alternative names cannot be read, the peer has no
-    /// names, not even its subject.
+    /// Reads the names of a certificate that the handshake has verified. If the alternative names cannot be read, the
+    /// peer has no names, not even its subject.
     #[must_use]
     pub fn new(certificate: Option<&CertificateDer<'_>>, server_name: Option<&str>) -> Self {
         let mut peer = Self {
@@ -40,8 +40,8 @@ impl Peer {
             return peer;
         };
         peer.is_authenticated = true;
-        // gRFC A41: the subject is for certificates without alternative names. If those cannot be read, the subject must not take
-        // their place.
+        // gRFC A41: the subject is for certificates without alternative names. If those cannot be read, the subject
+        // must not take their place.
         let Ok(parsed) = Certificate::from_der(certificate) else {
             return peer;
         };
@@ -89,7 +89,8 @@ fn rfc2253(name: &Name) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Writes an attribute. One without a keyword has its identifier and its value in DER, as one whose value is no text (RFC 2253 §2.4).
+/// Writes an attribute. One without a keyword has its identifier and its value in DER, as one whose value is no text
+/// (RFC 2253 §2.4).
 fn attribute(attribute: &AttributeTypeAndValue) -> String {
     let AttributeTypeAndValue { oid, value } = attribute;
     let keyword = KEYWORDS.iter().find(|(known, _)| known == oid);

@@ -18,8 +18,8 @@ use crate::credentials::Pending;
 /// # Cancel safety
 /// A connection attempt that is cancelled drops its future.
 pub trait CertificateProvider: fmt::Debug + Send + Sync + 'static {
-    /// Returns the current certificate and key of this process. `name` is the `certificate_name` of the resource, which may be
-    /// empty.
+    /// Returns the current certificate and key of this process. `name` is the `certificate_name` of the resource, which
+    /// may be empty.
     ///
     /// # Errors
     /// No valid certificate has been read yet. If an update fails, the provider returns the last valid one.
@@ -28,8 +28,8 @@ pub trait CertificateProvider: fmt::Debug + Send + Sync + 'static {
         name: &'a str,
     ) -> Pending<'a, Result<Arc<Identity>, CertificateError>>;
 
-    /// Returns the current authorities that certificates of peers are verified with. `name` is the `certificate_name` of the
-    /// resource, which may be empty.
+    /// Returns the current authorities that certificates of peers are verified with. `name` is the `certificate_name`
+    /// of the resource, which may be empty.
     ///
     /// # Errors
     /// As of [`identity`](Self::identity).

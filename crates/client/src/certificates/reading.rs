@@ -110,8 +110,8 @@ fn roots_of(trust: &Trust, before: Option<u64>) -> Result<Option<(u64, TrustedRo
     Ok(Some((digest, roots)))
 }
 
-/// Reads a folder of revocation lists. gRFC A69: if a file is invalid, the others are used, and nothing is removed, because no one
-/// knows whose list it is.
+/// Reads a folder of revocation lists. gRFC A69: if a file is invalid, the others are used, and nothing is removed,
+/// because no one knows whose list it is.
 fn lists_of(
     files: &RevocationFiles,
     before: Option<&(u64, Arc<RevocationLists>)>,

@@ -27,8 +27,8 @@ pub struct RevocationLists {
 }
 
 impl RevocationLists {
-    /// Makes an empty set. `denies_undetermined` decides whether a certificate with an undetermined status is rejected: the
-    /// list of its issuer is missing, has expired, or is not signed by the issuer (gRFC A69).
+    /// Makes an empty set. `denies_undetermined` decides whether a certificate with an undetermined status is rejected:
+    /// the list of its issuer is missing, has expired, or is not signed by the issuer (gRFC A69).
     #[must_use]
     pub fn new(denies_undetermined: bool) -> Self {
         Self {

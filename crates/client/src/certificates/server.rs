@@ -26,7 +26,8 @@ use crate::credentials::handshake::{invalid, readable};
 
 /// TLS of the connections that filter chains with the same security accept.
 ///
-/// Equal [`DownstreamTls`] with equal provider instances share one value in the process, and so one rustls configuration.
+/// Equal [`DownstreamTls`] with equal provider instances share one value in the process, and so one rustls
+/// configuration.
 #[derive(Debug)]
 pub struct ServerTls {
     settings: Arc<Settings>,
@@ -131,8 +132,8 @@ impl ServerTls {
         let key = SingleCertAndKey::from(Arc::clone(identity.key()));
         let mut config = config.with_cert_resolver(Arc::new(key));
         config.alpn_protocols = vec![Http::Two.alpn().to_vec()];
-        // Tickets need no memory of the server, however many clients it has. A new certificate means a new key of tickets, so
-        // that no session outlives the authorities that verified it.
+        // Tickets need no memory of the server, however many clients it has. A new certificate means a new key of
+        // tickets, so that no session outlives the authorities that verified it.
         config.ticketer = ring::Ticketer::new().map_err(unusable)?;
         Ok(config)
     }
@@ -140,8 +141,8 @@ impl ServerTls {
     /// Performs the handshake of an accepted connection. The caller limits its time.
     ///
     /// # Errors
-    /// There is no certificate of this process; the client's certificate is missing or invalid; the client does not speak
-    /// HTTP/2.
+    /// There is no certificate of this process; the client's certificate is missing or invalid; the client does not
+    /// speak HTTP/2.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
@@ -169,7 +170,8 @@ impl ServerTls {
     }
 }
 
-/// Names the likely cause if a client leaves after its first message. One that sends nothing may be a probe of the port.
+/// Names the likely cause if a client leaves after its first message. One that sends nothing may be a probe of the
+/// port.
 fn left(error: io::Error) -> io::Error {
     match error.kind() {
         // RFC 8446 §6.2: a client that denies the certificate sends an alert; C-core, for one, sends none.

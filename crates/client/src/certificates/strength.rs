@@ -33,8 +33,8 @@ pub(super) enum Weakness {
     Signature(&'static str),
 }
 
-/// Checks the key of a certificate, and its signature. The signature of a certificate by itself is not checked, because no one
-/// verifies it. A certificate that cannot be read has no weakness.
+/// Checks the key of a certificate, and its signature. The signature of a certificate by itself is not checked, because
+/// no one verifies it. A certificate that cannot be read has no weakness.
 pub(super) fn check(certificate: &[u8]) -> Result<(), Weakness> {
     let Ok(certificate) = Certificate::from_der(certificate) else {
         return Ok(());

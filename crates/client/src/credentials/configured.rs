@@ -11,7 +11,8 @@ use super::{ChannelCredentials, Insecure};
 
 /// Credentials of a type, with the configuration that they were made from.
 ///
-/// Two values are equal if type name and configuration are equal: servers with equal credentials share a connection (C-46).
+/// Two values are equal if type name and configuration are equal: servers with equal credentials share a connection
+/// (C-46).
 pub struct Configured<T: ?Sized> {
     type_name: Arc<str>,
     config: Option<Value>,

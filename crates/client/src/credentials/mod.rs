@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | `insecure` | channel | plaintext |
 //! | `tls` | channel, feature `tls` | TLS 1.2 or 1.3; authorities of the system, of a file, or of a SPIFFE bundle map |
-//! | `jwt_token_file` | call, feature `tls` | `authorization: Bearer …` from a file that is read again before the token expires |
+//! | `jwt_token_file` | call, feature `tls` | `authorization: Bearer …` from a file, read again before the token expires |
 //!
 //! Files are read when a connection or a call needs them, not in the background, so unused credentials cost nothing.
 

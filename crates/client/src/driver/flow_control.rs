@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::timer::after;
 use crate::update::WatcherQueue;
 
-/// Watchers of a stream that have not read the updates of the last response. Only the next read waits for them: the ACK of
-/// the last response is already sent.
+/// Watchers of a stream that have not read the updates of the last response. Only the next read waits for them: the ACK
+/// of the last response is already sent.
 #[derive(Debug, Default)]
 pub(super) struct FlowControl {
     unread: Vec<Arc<WatcherQueue>>,
@@ -17,7 +17,8 @@ pub(super) struct FlowControl {
 }
 
 impl FlowControl {
-    /// Lets the next read wait for this watcher. `timeout` starts with the first watcher, and is for all of them together.
+    /// Lets the next read wait for this watcher. `timeout` starts with the first watcher, and is for all of them
+    /// together.
     pub(super) fn wait_for(&mut self, queue: &Arc<WatcherQueue>, timeout: Duration) {
         if !self
             .unread

@@ -21,8 +21,8 @@ use crate::telemetry::Observers;
 /// Resource timeout that never ends in practice.
 const NO_TIMEOUT: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// State that the handles and watches of a client share. The driver stops, and closes its sockets, when the last of them is
-/// dropped.
+/// State that the handles and watches of a client share. The driver stops, and closes its sockets, when the last of
+/// them is dropped.
 #[derive(Debug)]
 pub(crate) struct ClientShared {
     pub(crate) bootstrap: Arc<Bootstrap>,

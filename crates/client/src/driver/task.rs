@@ -100,8 +100,8 @@ impl ClientDriver {
         }
     }
 
-    /// Runs until the last handle and watch are dropped. The sockets close then. After a panic, it starts again: its watchers
-    /// stay, and get the resources of the new connections.
+    /// Runs until the last handle and watch are dropped. The sockets close then. After a panic, it starts again: its
+    /// watchers stay, and get the resources of the new connections.
     pub(super) async fn supervise(mut self) {
         let mut has_panicked = false;
         loop {
@@ -162,8 +162,8 @@ impl ClientDriver {
 
     fn handle_commands(&mut self, first: Command) {
         let mut next = Some(first);
-        // All queued commands are handled before requests are written, so that watches that start together share one request
-        // (C-77).
+        // All queued commands are handled before requests are written, so that watches that start together share one
+        // request (C-77).
         while let Some(command) = next {
             match command {
                 Command::Watch(authority, entry) => self.watch(authority, entry),

@@ -16,10 +16,10 @@ use crate::telemetry::Observers;
 
 /// Handle of a client that watches resources of control planes. Clones share one client.
 ///
-/// A name whose authority has servers of its own is requested there, any other name from the top-level servers (gRFC A47). Of
-/// a list of servers, the first is used; if it is unreachable and a watched resource is not cached, the next is used until a more
-/// preferred one answers again (gRFC A71). There is one connection per server, for ADS, load reports and
-/// retries: it opens when the first watch needs it, and closes when the last such watch ends (C-63).
+/// A name whose authority has servers of its own is requested there, any other name from the top-level servers (gRFC
+/// A47). Of a list of servers, the first is used; if it is unreachable and a watched resource is not cached, the next
+/// is used until a more preferred one answers again (gRFC A71). There is one connection per server, for ADS, load
+/// reports and retries: it opens when the first watch needs it, and closes when the last such watch ends (C-63).
 ///
 /// # Cancel safety
 /// Dropping the last clone and the last watch stops the client's task and closes its sockets.
@@ -63,23 +63,24 @@ impl XdsClient {
         &self.shared.loads
     }
 
-    /// Adds a parser for a resource type: a resource is valid if every registered parser of its type accepts it, and the error
-    /// of the first one that does not becomes the detail of the NACK.
+    /// Adds a parser for a resource type: a resource is valid if every registered parser of its type accepts it, and
+    /// the error of the first one that does not becomes the detail of the NACK.
     ///
     /// [`watch`](Self::watch) registers the plain type. Call this before it, to add rules to the type.
     pub fn register(&self, parser: ResourceParser) {
         self.shared.send(Command::Register(parser));
     }
 
-    /// Watches one resource as a type: a view of [`oxds_core::resource`], which enforces gRPC's rules, or a generated message,
-    /// which enforces none. The resource is decoded once for all its watchers.
+    /// Watches one resource as a type: a view of [`oxds_core::resource`], which enforces gRPC's rules, or a generated
+    /// message, which enforces none. The resource is decoded once for all its watchers.
     #[must_use]
     pub fn watch<T: Typed>(&self, name: impl Into<Arc<str>>) -> Watch<T> {
         self.register(ResourceParser::of::<T>());
         Watch::new(self.watch_raw(T::resource_type(), name))
     }
 
-    /// Watches one resource of any type, as bytes. The resource is not decoded, unless a parser of its type is registered.
+    /// Watches one resource of any type, as bytes. The resource is not decoded, unless a parser of its type is
+    /// registered.
     #[must_use]
     pub fn watch_raw(&self, resource_type: ResourceType, name: impl Into<Arc<str>>) -> RawWatch {
         let name = name.into();
@@ -87,15 +88,17 @@ impl XdsClient {
         RawWatch::new(watches, resource_type, name)
     }
 
-    /// Watches all resources of a type (`*`), or those of an `xdstp` collection (`xdstp://authority/type/path/*`), as a type.
+    /// Watches all resources of a type (`*`), or those of an `xdstp` collection (`xdstp://authority/type/path/*`), as a
+    /// type.
     #[must_use]
     pub fn watch_all<T: Typed>(&self, name: impl Into<Arc<str>>) -> WatchAll<T> {
         self.register(ResourceParser::of::<T>());
         WatchAll::new(self.watch_set(&T::resource_type(), &name.into()))
     }
 
-    /// Watches all resources of any type (`*`), or those of an `xdstp` collection (`xdstp://authority/type/path/*`), as bytes
-    /// with version and TTL: what a relay needs. The resources are not decoded, unless a parser of their type is registered.
+    /// Watches all resources of any type (`*`), or those of an `xdstp` collection (`xdstp://authority/type/path/*`), as
+    /// bytes with version and TTL: what a relay needs. The resources are not decoded, unless a parser of their type is
+    /// registered.
     ///
     /// ```no_run
     /// use oxds_client::{Update, XdsClient};
@@ -122,8 +125,8 @@ impl XdsClient {
     /// Watches one resource as a type, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
-    /// off.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its
+    /// feature is off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.
@@ -138,8 +141,8 @@ impl XdsClient {
     /// Watches one resource of any type as bytes, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
-    /// off.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its
+    /// feature is off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.
@@ -156,8 +159,8 @@ impl XdsClient {
     /// Watches all resources of a type, as a type, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
-    /// off.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its
+    /// feature is off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.
@@ -169,8 +172,8 @@ impl XdsClient {
     /// Watches all resources of any type as bytes with version and TTL, at a [`Source`].
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
-    /// off.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its
+    /// feature is off.
     ///
     /// # Panics
     /// If called outside a tokio runtime.

@@ -15,8 +15,8 @@ use crate::telemetry::{MetricsTarget, Observers};
 
 /// Pool with one client per target. Clones share one pool.
 ///
-/// Channels to the same target share a client; channels to other targets do not, so fallback of one target does not affect
-/// another (gRFC A71). A client ends when its last handle and watch are dropped.
+/// Channels to the same target share a client; channels to other targets do not, so fallback of one target does not
+/// affect another (gRFC A71). A client ends when its last handle and watch are dropped.
 #[derive(Debug, Clone)]
 pub struct ClientPool {
     bootstrap: Arc<Bootstrap>,
@@ -68,8 +68,8 @@ impl ClientPool {
         self
     }
 
-    /// Returns the pool of the process. Its bootstrap comes from the environment; after the first success, the environment is
-    /// not read again (C-5).
+    /// Returns the pool of the process. Its bootstrap comes from the environment; after the first success, the
+    /// environment is not read again (C-5).
     ///
     /// # Errors
     /// As [`Bootstrap::from_env`].

@@ -45,8 +45,8 @@ impl RawWatch {
         &self.name
     }
 
-    /// Waits for the next update. A newer update replaces one that was not read in time. Returns `None` when the runtime of
-    /// the client has stopped.
+    /// Waits for the next update. A newer update replaces one that was not read in time. Returns `None` when the
+    /// runtime of the client has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future loses no update.
@@ -96,9 +96,9 @@ impl<T: Typed> WatchAll<T> {
         }
     }
 
-    /// Waits for the next update. Returns it with the name of its resource; an update about the whole collection has the name
-    /// that was watched. A newer update of a resource replaces one that was not read in time. Returns `None` when the runtime
-    /// of the client has stopped.
+    /// Waits for the next update. Returns it with the name of its resource; an update about the whole collection has
+    /// the name that was watched. A newer update of a resource replaces one that was not read in time. Returns `None`
+    /// when the runtime of the client has stopped.
     ///
     /// # Cancel safety
     /// Dropping the future loses no update.
@@ -109,8 +109,8 @@ impl<T: Typed> WatchAll<T> {
     }
 }
 
-/// Watch of all resources of a type, or of those in an `xdstp` collection, as bytes: what a relay needs. Dropping it ends the
-/// watch.
+/// Watch of all resources of a type, or of those in an `xdstp` collection, as bytes: what a relay needs. Dropping it
+/// ends the watch.
 #[derive(Debug)]
 pub struct RawWatchAll {
     watches: WatchSet,
@@ -131,12 +131,12 @@ impl RawWatchAll {
         &self.resource_type
     }
 
-    /// Waits for the next update. Returns it with the name of its resource; an update about the whole collection has the name
-    /// that was watched. A newer update of a resource replaces one that was not read in time. Returns `None` when the runtime
-    /// of the client has stopped.
+    /// Waits for the next update. Returns it with the name of its resource; an update about the whole collection has
+    /// the name that was watched. A newer update of a resource replaces one that was not read in time. Returns `None`
+    /// when the runtime of the client has stopped.
     ///
-    /// An update comes when the bytes of a resource change; a response that changes only its version or its TTL causes none.
-    /// A deleted resource comes as [`Update::Changed`] with an error of reason
+    /// An update comes when the bytes of a resource change; a response that changes only its version or its TTL causes
+    /// none. A deleted resource comes as [`Update::Changed`] with an error of reason
     /// [`DoesNotExist`](crate::WatchErrorReason::DoesNotExist).
     ///
     /// # Cancel safety

@@ -9,8 +9,8 @@ use tonic::Status;
 use tonic::codec::{Codec, EncodeBuf, Encoder};
 use tonic_prost::{ProstCodec, ProstDecoder};
 
-/// Writes requests in the API version of their stream (gRFC A30). Responses of both versions are read as v3: v2 messages have
-/// the same field numbers and fewer fields.
+/// Writes requests in the API version of their stream (gRFC A30). Responses of both versions are read as v3: v2
+/// messages have the same field numbers and fewer fields.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestCodec<Q, R> {
     version: ApiVersion,

@@ -26,8 +26,8 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection to a control plane, with the channel and call credentials of its bootstrap entry.
 ///
-/// Every call carries the server's call credentials, except over plaintext (gRFC A97). The connection closes after the last
-/// clone is dropped and all calls have ended. It does not reconnect.
+/// Every call carries the server's call credentials, except over plaintext (gRFC A97). The connection closes after the
+/// last clone is dropped and all calls have ended. It does not reconnect.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
     sender: RequestSender<Body>,
@@ -79,8 +79,8 @@ impl ServerConnection {
         &self.addresses
     }
 
-    /// Returns whether another call may be made: the connection is not closed, the server has sent no GOAWAY, and no call
-    /// has failed in the transport.
+    /// Returns whether another call may be made: the connection is not closed, the server has sent no GOAWAY, and no
+    /// call has failed in the transport.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.sender.is_closed()
@@ -88,7 +88,8 @@ impl ServerConnection {
             && !self.broken.load(Ordering::Relaxed)
     }
 
-    /// Returns the service that tonic's generated clients call; every request carries the server's name as `:authority`.
+    /// Returns the service that tonic's generated clients call; every request carries the server's name as
+    /// `:authority`.
     #[must_use]
     pub fn grpc(self) -> Grpc<Self> {
         let origin = self.origin.clone();

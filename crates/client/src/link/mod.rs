@@ -8,8 +8,8 @@
 //!                         CallAuth (call_auth.rs)            headers of each call
 //! ```
 //!
-//! `oxds_net` opens the sockets. No decision about retries or backoff is made here: the state machines of `oxds_core` make
-//! them.
+//! `oxds_net` opens the sockets. No decision about retries or backoff is made here: the state machines of `oxds_core`
+//! make them.
 
 mod call_auth;
 mod codec;

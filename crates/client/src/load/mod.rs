@@ -7,8 +7,8 @@
 //!           one LRS stream per control plane ◄───────────────────┘ last one is dropped
 //! ```
 //!
-//! [`oxds_core::lrs`] implements the protocol. `oxds-channel` reports load by itself for clusters whose configuration asks for
-//! it; another data plane does it like this:
+//! [`oxds_core::lrs`] implements the protocol. `oxds-channel` reports load by itself for clusters whose configuration
+//! asks for it; another data plane does it like this:
 //!
 //! ```no_run
 //! # use oxds_client::{Update, XdsClient};
@@ -52,14 +52,16 @@ use crate::link::ServerLinks;
 use crate::options::Options;
 use reporter::ServerReporter;
 
-/// Time limit of [`LoadReporter::settled`]: the last counts may wait 1 s for a stream, and the stream 1 s for its server.
+/// Time limit of [`LoadReporter::settled`]: the last counts may wait 1 s for a stream, and the stream 1 s for its
+/// server.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Reporter of load to the control planes of one [`XdsClient`](crate::XdsClient). Clones share one reporter.
 ///
-/// There is one LRS stream per control plane, on the connection of the ADS stream, for all clusters that are reported there (gRFC A27, A47). It opens when the
-/// first [`ClusterLoad`] is created. It closes after the last one, its localities and its calls are dropped and their counts
-/// are reported. Errors of the stream affect nothing else (C-141).
+/// There is one LRS stream per control plane, on the connection of the ADS stream, for all clusters that are reported
+/// there (gRFC A27, A47). It opens when the first [`ClusterLoad`] is created. It closes after the last one, its
+/// localities and its calls are dropped and their counts are reported. Errors of the stream affect nothing else
+/// (C-141).
 #[derive(Debug, Clone)]
 pub struct LoadReporter {
     reporters: Arc<[(ServerId, Arc<ServerReporter>)]>,
@@ -122,8 +124,8 @@ impl LoadReporter {
         }
     }
 
-    /// Returns the load of a cluster whose configuration asks for load reports to its own control plane; otherwise `None`.
-    /// After fallback, another server delivers the cluster, and gets its load reports from then on (C-144).
+    /// Returns the load of a cluster whose configuration asks for load reports to its own control plane; otherwise
+    /// `None`. After fallback, another server delivers the cluster, and gets its load reports from then on (C-144).
     #[must_use]
     pub fn of(&self, cluster: &Cluster) -> Option<ClusterLoad> {
         // gRFC A27: `lrs_server: {self: {}}` means the control plane that delivered the cluster (C-144).
@@ -158,8 +160,9 @@ impl LoadReporter {
         let _ = timeout(SETTLE_TIMEOUT, all).await;
     }
 
-    /// Returns the load of any cluster, reported to one of the client's servers with the selected ORCA metrics. All uses of a
-    /// cluster share its counters. Returns `None` if the client has no such server, or the server is not used over gRPC.
+    /// Returns the load of any cluster, reported to one of the client's servers with the selected ORCA metrics. All
+    /// uses of a cluster share its counters. Returns `None` if the client has no such server, or the server is not used
+    /// over gRPC.
     #[must_use]
     pub fn cluster(
         &self,
@@ -195,7 +198,8 @@ impl ClusterLoad {
         &self.usage.key
     }
 
-    /// Returns the load of a locality. Clusters without localities, such as logical DNS clusters, use the empty one (C-145).
+    /// Returns the load of a locality. Clusters without localities, such as logical DNS clusters, use the empty one
+    /// (C-145).
     #[must_use]
     pub fn locality(&self, id: &LocalityId) -> LocalityLoad {
         LocalityLoad(Arc::new(LocalityCounters {
@@ -205,8 +209,8 @@ impl ClusterLoad {
         }))
     }
 
-    /// Returns the counter of RPCs that are dropped in a category (gRFC A27). It is reported only while this `ClusterLoad`
-    /// exists.
+    /// Returns the counter of RPCs that are dropped in a category (gRFC A27). It is reported only while this
+    /// `ClusterLoad` exists.
     #[must_use]
     pub fn category(&self, name: &Arc<str>) -> Arc<DropCount> {
         self.usage.counters.category(name)
@@ -230,8 +234,8 @@ impl LocalityLoad {
 }
 
 impl Call {
-    /// Ends the RPC with its trailers, or its headers if the response has no trailers. It has succeeded if their `grpc-status`
-    /// is 0. An ORCA report in them is recorded if the cluster selects metrics.
+    /// Ends the RPC with its trailers, or its headers if the response has no trailers. It has succeeded if their
+    /// `grpc-status` is 0. An ORCA report in them is recorded if the cluster selects metrics.
     pub fn end(mut self, last: &HeaderMap) {
         // gRPC over HTTP/2: a response without `grpc-status` has failed.
         self.succeeded = last.get("grpc-status").is_some_and(|status| status == "0");
@@ -252,7 +256,8 @@ impl Call {
         !self.locality.0.metrics.is_empty()
     }
 
-    /// Records the ORCA report of this RPC (gRFC A64). Out-of-band reports do not belong to an RPC, and must not be passed.
+    /// Records the ORCA report of this RPC (gRFC A64). Out-of-band reports do not belong to an RPC, and must not be
+    /// passed.
     pub fn record(&self, report: &OrcaLoadReport) {
         let locality = &self.locality.0;
         locality.counters.record(&locality.metrics, report);

@@ -113,7 +113,8 @@ impl ServerReporter {
         }
     }
 
-    /// Does everything that the state machine asks for. Returns the time to wait until, if any; `None` when the task is done.
+    /// Does everything that the state machine asks for. Returns the time to wait until, if any; `None` when the task is
+    /// done.
     fn settle(
         &self,
         link: &Arc<ServerLink>,

@@ -81,7 +81,8 @@ impl LoadStream {
         }
     }
 
-    /// Ends the requests. The stream closes when the server has read them or after one second; `sending` is dropped then.
+    /// Ends the requests. The stream closes when the server has read them or after one second; `sending` is dropped
+    /// then.
     pub(super) fn finish(self, sending: watch::Receiver<()>) {
         if let Some(stream) = self.0 {
             tokio::spawn(async move {

@@ -56,8 +56,8 @@ async fn c144_server_is_found_by_id() {
     assert_eq!(*load.key(), ClusterKey::new("a", ""));
 }
 
-/// Given the rule of gRFC A85, or that of A64, which the environment selects / a cluster reports the metrics that it lists,
-/// or every named metric.
+/// Given the rule of gRFC A85, or that of A64, which the environment selects / a cluster reports the metrics that it
+/// lists, or every named metric.
 #[tokio::test]
 async fn c143_environment_selects_reported_metrics() {
     for (listed_metrics, expected) in [

@@ -30,7 +30,8 @@ mod tests {
         )]))
     }
 
-    /// Given cpu_utilization 0.5 and named_metrics {"queue": 3} as protoc encodes them, with and without base64 padding.
+    /// Given cpu_utilization 0.5 and named_metrics {"queue": 3} as protoc encodes them, with and without base64
+    /// padding.
     #[test]
     fn c143_orca_trailer_is_decoded() {
         let report = OrcaLoadReport {

@@ -6,8 +6,8 @@
 //!       └─────► channels ──┘   names, kinds   ├─► OpenTelemetryRecorder (feature `opentelemetry`)
 //!                              labels         └─► the application's own
 //! ```
-//! Metrics are recorded only for pools with a recorder. `grpc.target` is the target under which the pool created the client, or of
-//! the channel. [`docs/metrics.md`] describes every metric with its labels; [`INSTRUMENTS`] lists them.
+//! Metrics are recorded only for pools with a recorder. `grpc.target` is the target under which the pool created the
+//! client, or of the channel. [`docs/metrics.md`] describes every metric with its labels; [`INSTRUMENTS`] lists them.
 //!
 //! | instruments | recorded by |
 //! |---|---|
@@ -16,7 +16,10 @@
 //! | `grpc.server.call.*` | servers, for RPCs (gRFC A66) |
 //! | `grpc.lb.*` | load-balancing policies of channels (gRFC A78, A91) |
 //! | `grpc.subchannel.*` | connections of channels (gRFC A94) |
-//! | `oxds.xds_client.*` | the checks of the feature `lifecycle` (`FieldChecks::with_recorder`), with the meaning of Envoy's `runtime.deprecated_feature_use`, `server.wip_protos` and `server.dynamic_unknown_fields` |
+//! | `oxds.xds_client.*` | the checks of the feature `lifecycle` (`FieldChecks::with_recorder`) |
+//!
+//! The last ones have the meaning of Envoy's `runtime.deprecated_feature_use`, `server.wip_protos` and
+//! `server.dynamic_unknown_fields`.
 //!
 //! Labels that a gRFC calls optional are recorded only if the recorder [wants](Recorder::wants_label) them: see
 //! `with_optional_labels` of the recorders.

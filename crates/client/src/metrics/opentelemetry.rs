@@ -29,7 +29,8 @@ pub struct OpenTelemetryRecorder {
     counters: HashMap<&'static str, Counter<u64>>,
     up_down_counters: HashMap<&'static str, UpDownCounter<i64>>,
     histograms: HashMap<&'static str, Histogram<f64>>,
-    /// Observable gauges: the SDK reads them when it collects. Unlike a plain gauge, such a gauge can stop to report a value.
+    /// Observable gauges: the SDK reads them when it collects. Unlike a plain gauge, such a gauge can stop to report a
+    /// value.
     gauges: HashMap<&'static str, Arc<GaugeValues>>,
     optional_labels: BTreeSet<String>,
 }
@@ -39,7 +40,8 @@ pub struct OpenTelemetryRecorder {
 struct GaugeValues(Mutex<BTreeMap<Vec<String>, i64>>);
 
 impl OpenTelemetryRecorder {
-    /// Creates the instruments of a meter. Histograms have the boundaries of the gRFCs, unless a view of the SDK has others.
+    /// Creates the instruments of a meter. Histograms have the boundaries of the gRFCs, unless a view of the SDK has
+    /// others.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
         let mut recorder = Self {

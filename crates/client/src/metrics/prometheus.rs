@@ -14,9 +14,10 @@ use super::recorder::{Bound, Recorder};
 
 /// Records into a Prometheus registry.
 ///
-/// Prometheus names have no dots: `grpc.xds_client.connected` becomes `grpc_xds_client_connected`, and `grpc.target` becomes
-/// `grpc_target`. Counters end in `_total`, times in `_seconds` and sizes in `_bytes`. Exporters of OpenTelemetry use the same
-/// names.
+/// Prometheus names have no dots: `grpc.xds_client.connected` becomes `grpc_xds_client_connected`, and `grpc.target`
+/// becomes
+/// `grpc_target`. Counters end in `_total`, times in `_seconds` and sizes in `_bytes`. Exporters of OpenTelemetry use
+/// the same names.
 ///
 /// ```
 /// use std::sync::Arc;

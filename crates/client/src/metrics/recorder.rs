@@ -7,8 +7,9 @@ use super::instrument::Instrument;
 
 /// Receiver of metrics.
 ///
-/// Clients and channels call it from their tasks and from those of RPCs, so it must not block. `labels` are the values of
-/// [`Instrument::labels`], then of those [`Instrument::optional_labels`] that it [wants](Self::wants_label), in their order.
+/// Clients and channels call it from their tasks and from those of RPCs, so it must not block. `labels` are the values
+/// of [`Instrument::labels`], then of those [`Instrument::optional_labels`] that it [wants](Self::wants_label), in
+/// their order.
 pub trait Recorder: fmt::Debug + Send + Sync + 'static {
     /// Adds `by` to a counter.
     fn add(&self, counter: &'static Instrument, labels: &[&str], by: u64);
@@ -29,15 +30,15 @@ pub trait Recorder: fmt::Debug + Send + Sync + 'static {
         let _ = (counter, labels, by);
     }
 
-    /// Returns whether an optional label is recorded. Must always return the same for the same key. By default no label is, as in
-    /// gRPC (gRFC A79).
+    /// Returns whether an optional label is recorded. Must always return the same for the same key. By default no label
+    /// is, as in gRPC (gRFC A79).
     fn wants_label(&self, key: &str) -> bool {
         let _ = key;
         false
     }
 
-    /// Returns a series of a counter or histogram, so that the labels of measurements of RPCs need not be looked up each time.
-    /// By default it returns `None`, and each measurement is given with its labels.
+    /// Returns a series of a counter or histogram, so that the labels of measurements of RPCs need not be looked up
+    /// each time. By default it returns `None`, and each measurement is given with its labels.
     fn bind(&self, instrument: &'static Instrument, labels: &[&str]) -> Option<Box<dyn Bound>> {
         let _ = (instrument, labels);
         None

@@ -18,8 +18,8 @@ use follow::{Follow, Resolve};
 
 pub use server::ServerConfigWatch;
 
-/// Watch of the configuration of one target: LDS, RDS, CDS and EDS resources as one [`XdsConfig`] (gRFC A74). Dropping it
-/// ends its watches.
+/// Watch of the configuration of one target: LDS, RDS, CDS and EDS resources as one [`XdsConfig`] (gRFC A74). Dropping
+/// it ends its watches.
 #[derive(Debug)]
 pub struct ConfigWatch(Follow<Resolver>);
 
@@ -68,8 +68,8 @@ impl ConfigWatch {
         self.0.watches.load_reporter()
     }
 
-    /// Looks the host of a `LOGICAL_DNS` cluster up sooner than it otherwise would, because a connection to it has failed or has
-    /// ended (gRFC A37). It is still not looked up more often than every 5 s.
+    /// Looks the host of a `LOGICAL_DNS` cluster up sooner than it otherwise would, because a connection to it has
+    /// failed or has ended (gRFC A37). It is still not looked up more often than every 5 s.
     pub fn look_up_again(&self, host: &DnsTarget) {
         self.0.lookups.ask_again(host);
     }
@@ -77,8 +77,8 @@ impl ConfigWatch {
     /// Waits for the next complete configuration. Configurations that were not read in time are skipped.
     ///
     /// # Errors
-    /// The reason why there is no configuration; a later call may return one. When the runtime of the client has stopped, this
-    /// returns one last error, and further calls never complete.
+    /// The reason why there is no configuration; a later call may return one. When the runtime of the client has
+    /// stopped, this returns one last error, and further calls never complete.
     ///
     /// # Cancel safety
     /// Dropping the future loses no configuration.

@@ -15,8 +15,8 @@ use crate::handle::ClientPool;
 /// Name under which a pool has the client of its servers. Metrics have it as `grpc.target` (gRFC A71, A78).
 const TARGET: &str = "#server";
 
-/// Watch of the configuration of a server: the listener of an address, and its routes (gRFC A36). All servers of a pool share one
-/// client. Dropping it ends its watches.
+/// Watch of the configuration of a server: the listener of an address, and its routes (gRFC A36). All servers of a pool
+/// share one client. Dropping it ends its watches.
 #[derive(Debug)]
 pub struct ServerConfigWatch {
     follow: Follow<ServerResolver>,
@@ -47,8 +47,8 @@ impl Resolve for ServerResolver {
 }
 
 impl ServerConfigWatch {
-    /// Starts to watch the configuration of a server that listens on `listening`, under the name that the template of the bootstrap
-    /// gives it.
+    /// Starts to watch the configuration of a server that listens on `listening`, under the name that the template of
+    /// the bootstrap gives it.
     ///
     /// # Errors
     /// [`BootstrapError`] if the bootstrap has no `server_listener_resource_name_template`.
@@ -73,8 +73,8 @@ impl ServerConfigWatch {
     /// Waits for the next complete configuration. Configurations that were not read in time are skipped.
     ///
     /// # Errors
-    /// The reason why the server must not serve; a later call may return a configuration. When the runtime of the client has
-    /// stopped, this returns one last error, and further calls never complete.
+    /// The reason why the server must not serve; a later call may return a configuration. When the runtime of the
+    /// client has stopped, this returns one last error, and further calls never complete.
     ///
     /// # Cancel safety
     /// Dropping the future loses no configuration.

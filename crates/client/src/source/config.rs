@@ -24,8 +24,8 @@ impl Source {
     /// Reads the source that a resource or a proxy's bootstrap names. `self` and `ads` mean the client's own servers.
     ///
     /// # Errors
-    /// The field with an invalid value, and the rule that it breaks; [`SourceError::FeatureOff`] for a file or REST, if that
-    /// feature of the crate is off.
+    /// The field with an invalid value, and the rule that it breaks; [`SourceError::FeatureOff`] for a file or REST, if
+    /// that feature of the crate is off.
     pub fn from_config(config: &ConfigSource, clusters: &Clusters) -> Result<Self, SourceError> {
         let specifier = config.config_source_specifier.as_ref();
         let specifier = specifier

@@ -22,7 +22,8 @@ pub enum SourceEvent {
     PollFailed(String),
     /// A file or the answer to a poll is invalid, for this reason. The next one may be valid.
     Invalid(String),
-    /// The stream ended, or could not be opened. [`AdsTransmit::Open`](oxds_core::ads::AdsTransmit::Open) opens the next one.
+    /// The stream ended, or could not be opened. [`AdsTransmit::Open`](oxds_core::ads::AdsTransmit::Open) opens the
+    /// next one.
     Closed(StreamEnd),
 }
 

@@ -19,8 +19,8 @@ use crate::options::Options;
 
 /// IO of one source for one resource type: it sends what a state machine asks for, and reports what happens.
 ///
-/// Applications use [`XdsClient::watch_from`](crate::XdsClient::watch_from) instead. A feed is for callers with their own
-/// state machine, such as [`Observer`](oxds_core::observe::Observer).
+/// Applications use [`XdsClient::watch_from`](crate::XdsClient::watch_from) instead. A feed is for callers with their
+/// own state machine, such as [`Observer`](oxds_core::observe::Observer).
 pub struct Feed {
     uri: Arc<str>,
     io: FeedIo,
@@ -35,8 +35,8 @@ impl Feed {
     /// Creates a closed feed of the source's first server.
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
-    /// off; [`SourceError::NoServer`] if it is [`Source::ads`] and the bootstrap has no server.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its
+    /// feature is off; [`SourceError::NoServer`] if it is [`Source::ads`] and the bootstrap has no server.
     pub fn new(
         source: &Source,
         resource_type: &ResourceType,

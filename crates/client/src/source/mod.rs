@@ -10,8 +10,8 @@
 //! every kind of source: see [`XdsClient::watch_from`](crate::XdsClient::watch_from).
 //!
 //! Each source has one folder: `grpc`, `rest` and `file` contain its description and its IO. [`Feed`] is the common
-//! interface of the IO; it makes no decision about the protocol. The IO of files and of REST are the features `file` and `rest` of
-//! this crate; `optional` is their interface.
+//! interface of the IO; it makes no decision about the protocol. The IO of files and of REST are the features `file`
+//! and `rest` of this crate; `optional` is their interface.
 //!
 //! ```text
 //!  state machine ── AdsTransmit ─► Feed ── SourceEvent ─► state machine

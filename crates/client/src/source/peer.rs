@@ -83,8 +83,8 @@ impl Source {
     /// Returns the peers of the source for a resource type, in order of preference.
     ///
     /// # Errors
-    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its feature is
-    /// off.
+    /// [`SourceError::NoService`] if the source cannot deliver the resource type; [`SourceError::FeatureOff`] if its
+    /// feature is off.
     pub(crate) fn peers(
         &self,
         resource_type: &ResourceType,

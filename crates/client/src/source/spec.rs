@@ -36,8 +36,8 @@ impl Source {
         File::new(path).into()
     }
 
-    /// Sets how long the source may be silent about a resource before the resource counts as missing. The default is the
-    /// client's [`resource_timeout`](crate::Options::resource_timeout). Zero means without limit.
+    /// Sets how long the source may be silent about a resource before the resource counts as missing. The default is
+    /// the client's [`resource_timeout`](crate::Options::resource_timeout). Zero means without limit.
     #[must_use]
     pub fn with_initial_fetch_timeout(mut self, timeout: Duration) -> Self {
         self.initial_fetch_timeout = Some(timeout);

@@ -16,9 +16,9 @@ const MAX_UNDELIVERED_ERRORS: usize = 256;
 
 /// Written by the driver, read by one watcher.
 ///
-/// However slow the reader is, the size is bounded: by the names watched or, for a collection, by its resources and those
-/// that the reader has got. A newer update of a resource replaces the older one, and a resource that is created and deleted
-/// between two reads is not reported.
+/// However slow the reader is, the size is bounded: by the names watched or, for a collection, by its resources and
+/// those that the reader has got. A newer update of a resource replaces the older one, and a resource that is created
+/// and deleted between two reads is not reported.
 #[derive(Debug, Default)]
 pub(crate) struct WatcherQueue {
     unread: Mutex<Unread>,

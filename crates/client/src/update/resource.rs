@@ -45,7 +45,8 @@ impl RawResource {
     }
 
     /// Returns the TTL that the server gave last. It is always `None` unless
-    /// [`Options::resource_ttl`](crate::Options::resource_ttl) is on: servers send TTLs only to clients that support them.
+    /// [`Options::resource_ttl`](crate::Options::resource_ttl) is on: servers send TTLs only to clients that support
+    /// them.
     #[must_use]
     pub fn ttl(&self) -> Option<Duration> {
         self.ttl

@@ -136,8 +136,8 @@ impl Recorder for PanicsOnce {
     fn end(&self, _: &'static Instrument, _: &[&str]) {}
 }
 
-/// given an application's recorder that panics in the client's task / when the first resource comes / then the task starts
-/// again: the watch stays, and gets the resource on a new stream; the client ends as always.
+/// given an application's recorder that panics in the client's task / when the first resource comes / then the task
+/// starts again: the watch stays, and gets the resource on a new stream; the client ends as always.
 #[tokio::test]
 async fn client_starts_again_after_a_panic() {
     let server = ControlPlane::start().await.unwrap();

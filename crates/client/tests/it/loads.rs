@@ -346,8 +346,8 @@ async fn c136_calls_of_many_tasks_are_all_counted() {
     assert_eq!(sums, [4 * EACH, 2 * EACH, 2 * EACH, 0]);
 }
 
-/// given a watch and a load report / then both streams use one connection, and so do their retries; it closes with the last
-/// of them.
+/// given a watch and a load report / then both streams use one connection, and so do their retries; it closes with the
+/// last of them.
 #[tokio::test]
 async fn ads_lrs_and_retries_share_one_connection() {
     let (server, client) = start().await;

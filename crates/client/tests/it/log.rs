@@ -171,7 +171,8 @@ async fn each_step_of_a_client_is_logged_with_its_cause() {
     assert_eq!(log.take()[1..], [again]);
 }
 
-/// Given a feature that no registry of the API has, and one that has, when a program adds both, then the first is logged.
+/// Given a feature that no registry of the API has, and one that has, when a program adds both, then the first is
+/// logged.
 #[test]
 fn v53_unregistered_feature_is_logged() {
     let (log, _listening) = Log::start();

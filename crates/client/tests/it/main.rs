@@ -1,5 +1,5 @@
-//! End to end: the client against a scripted control plane, and against our server where its answers matter. `source_*`:
-//! sources other than ADS.
+//! End to end: the client against a scripted control plane, and against our server where its answers matter.
+//! `source_*`: sources other than ADS.
 
 #![allow(
     clippy::unwrap_used,

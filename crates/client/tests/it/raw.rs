@@ -56,8 +56,8 @@ fn with_ttl(name: &str, version: &str, seconds: Option<i64>) -> (Any, Vec<u8>) {
     (any, bytes)
 }
 
-/// Given clusters with an unknown field, one with a TTL / each comes with its name, bytes, version and TTL; a second watch
-/// gets them from the cache; the deletion of one comes as an error.
+/// Given clusters with an unknown field, one with a TTL / each comes with its name, bytes, version and TTL; a second
+/// watch gets them from the cache; the deletion of one comes as an error.
 #[tokio::test]
 async fn raw_watch_all_gets_bytes_version_and_ttl() {
     let server = ControlPlane::start().await.unwrap();

@@ -25,8 +25,8 @@ fn resource(kind: Kind) -> Any {
     }
 }
 
-/// Given a program that follows a layer over SotW, when the resource comes and changes, then the layer follows; an invalid one is
-/// NACKed with its key, and changes nothing. A value that the program sets in a later layer wins.
+/// Given a program that follows a layer over SotW, when the resource comes and changes, then the layer follows; an
+/// invalid one is NACKed with its key, and changes nothing. A value that the program sets in a later layer wins.
 #[tokio::test]
 async fn v47_rtds_layer_of_a_program_follows_and_nacks() {
     let server = ControlPlane::start().await.unwrap();

@@ -195,7 +195,7 @@ async fn c51_fallback_uses_each_servers_own_version() {
 }
 
 /// given resources that came in v2 and in v3 / when CSDS is called / then each is shown under the type URL it came
-/// with (D8).
+/// with.
 #[tokio::test]
 async fn c61_csds_keeps_the_type_url_of_the_response() {
     let server = start().await;
@@ -263,8 +263,8 @@ async fn versioned_requests(
     }
 }
 
-/// Given a client that accepts two majors of clusters, then its first request has both with their versions, later ones and
-/// those of other clients have none. The field is number 1000 and the old field 4 stays.
+/// Given a client that accepts two majors of clusters, then its first request has both with their versions, later ones
+/// and those of other clients have none. The field is number 1000 and the old field 4 stays.
 #[tokio::test]
 async fn v50_first_request_has_versioned_type_urls() {
     const V3: &str = "envoy.config.cluster.v3.Cluster";

@@ -15,8 +15,8 @@ pub struct CertificateFiles {
     pub trust: Trust,
     /// Revocation lists of the authorities, which only certificate providers read; `None`: revocation is not checked.
     pub revocation: Option<RevocationFiles>,
-    /// Time after which the files are read again, before the next connection: 10 min by default. A changed file applies to
-    /// new connections only.
+    /// Time after which the files are read again, before the next connection: 10 min by default. A changed file applies
+    /// to new connections only.
     pub refresh_interval: Duration,
 }
 
@@ -47,8 +47,8 @@ pub enum Trust {
     System,
     /// The authorities in this file only.
     Authorities(PathBuf),
-    /// A SPIFFE bundle map, in JSON (gRFC A87): the authorities of the server's trust domain. A server without a SPIFFE ID is
-    /// rejected; the host name is not checked.
+    /// A SPIFFE bundle map, in JSON (gRFC A87): the authorities of the server's trust domain. A server without a SPIFFE
+    /// ID is rejected; the host name is not checked.
     Spiffe(PathBuf),
 }
 
@@ -94,7 +94,8 @@ impl CertificateFiles {
         self
     }
 
-    /// Parses a `config`. Without one, the system's authorities are trusted and no client certificate is sent (gRFC A65).
+    /// Parses a `config`. Without one, the system's authorities are trusted and no client certificate is sent (gRFC
+    /// A65).
     ///
     /// # Errors
     /// The field that is wrong, and the rule that it breaks.

@@ -40,8 +40,8 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Secures connections: TLS, for example, or nothing for plaintext.
 pub trait ChannelCredentials: fmt::Debug + Send + Sync + 'static {
-    /// Performs the security handshake over a connection to `host`, a DNS name or an IP address. The caller limits its time
-    /// to gRPC's connect timeout.
+    /// Performs the security handshake over a connection to `host`, a DNS name or an IP address. The caller limits its
+    /// time to gRPC's connect timeout.
     ///
     /// # Errors
     /// The server's identity is wrong, the server rejects this client's identity, or it does not speak `http`.

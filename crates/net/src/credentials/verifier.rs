@@ -1,5 +1,5 @@
-//! The TLS verifier of servers and clients. It checks the signature of the handshake; the check of the certificates is a
-//! parameter.
+//! The TLS verifier of servers and clients. It checks the signature of the handshake; the check of the certificates is
+//! a parameter.
 
 use std::fmt::Debug;
 

@@ -98,8 +98,8 @@ pub type Http2Socket = Inbound<ReadFirst<Socket>>;
 
 /// Connects in plaintext, and makes the connection with `handshake`, which should wait for the [`Preface`].
 ///
-/// The addresses are tried in order: an attempt starts when the one before it has failed or has taken 250 ms, and has 20 s.
-/// The first one that succeeds is used (RFC 8305, gRFC A61).
+/// The addresses are tried in order: an attempt starts when the one before it has failed or has taken 250 ms, and has
+/// 20 s. The first one that succeeds is used (RFC 8305, gRFC A61).
 ///
 /// # Errors
 /// The last error, if all attempts fail.
@@ -128,7 +128,8 @@ pub async fn dial_with<B: RequestBody>(
     dial_secured(uri, credentials, |opened| handshake(opened, keepalive)).await
 }
 
-/// Connects with these channel credentials, and makes the connection with `handshake`, which should wait for the [`Preface`].
+/// Connects with these channel credentials, and makes the connection with `handshake`, which should wait for the
+/// [`Preface`].
 ///
 /// # Errors
 /// As [`dial`].
@@ -273,8 +274,8 @@ mod tests {
     use super::*;
     use crate::transport::SendError;
 
-    /// A peer that sends SETTINGS. Once closed, it has sent a GOAWAY that covers no stream and has closed the socket, so
-    /// writes fail, and the client has not read the GOAWAY yet.
+    /// A peer that sends SETTINGS. Once closed, it has sent a GOAWAY that covers no stream and has closed the socket,
+    /// so writes fail, and the client has not read the GOAWAY yet.
     #[derive(Debug, Default)]
     struct Closing {
         state: Arc<ClosingState>,
@@ -356,7 +357,8 @@ mod tests {
         }
     }
 
-    /// An empty body. hyper asks for its size between the check of the connection and the use of it; the peer closes then.
+    /// An empty body. hyper asks for its size between the check of the connection and the use of it; the peer closes
+    /// then.
     struct ClosesPeer(Arc<ClosingState>);
 
     impl Body for ClosesPeer {
@@ -428,7 +430,8 @@ mod tests {
         let peer = Socket::secured(Closing::default());
         let shaken = handshake(Opened::new(peer, addresses), Keepalive::default()).await;
         let (connected, driver) = shaken.unwrap();
-        // A call that waits keeps no sender: otherwise hyper's queue, and a request in it, would outlive the connection.
+        // A call that waits keeps no sender: otherwise hyper's queue, and a request in it, would outlive the
+        // connection.
         let sender = connected.sender.clone();
         assert!(!sender.is_closed());
         drop(driver);

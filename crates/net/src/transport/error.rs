@@ -56,7 +56,8 @@ impl fmt::Display for ForeignPreface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let protocol = match &*self.0 {
             [b'H', b'T', b'T', b'P', b'/', ..] => "the peer speaks HTTP/1.1, expected HTTP/2",
-            // RFC 8446 §5.1: content type 20 to 23, then the legacy version 3.x. A TLS server answers plaintext with an alert.
+            // RFC 8446 §5.1: content type 20 to 23, then the legacy version 3.x. A TLS server answers plaintext with an
+            // alert.
             [20..=23, 3, ..] => "the peer speaks TLS, expected HTTP/2 in plaintext",
             _ => "the peer does not speak HTTP/2",
         };

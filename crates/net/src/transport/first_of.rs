@@ -1,8 +1,8 @@
 //! Connects to the addresses of one server by Happy Eyeballs (RFC 8305, gRFC A61).
 //!
-//! The addresses are tried in order, and a new attempt starts when the last one has failed or has taken 250 ms. The first
-//! attempt that succeeds is used, and the others are dropped. So an address that never answers delays the connection by
-//! 250 ms and not by its time limit.
+//! The addresses are tried in order, and a new attempt starts when the last one has failed or has taken 250 ms. The
+//! first attempt that succeeds is used, and the others are dropped. So an address that never answers delays the
+//! connection by 250 ms and not by its time limit.
 
 use std::future::{Future, pending, poll_fn};
 use std::net::SocketAddr;
@@ -14,7 +14,8 @@ use tokio::time::{sleep, timeout};
 
 use super::error::{CONNECT_TIMEOUT, DialError};
 
-/// Time after which an attempt no longer delays the next one: the recommended value of RFC 8305 §5, and the default of gRFC A61.
+/// Time after which an attempt no longer delays the next one: the recommended value of RFC 8305 §5, and the default of
+/// gRFC A61.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// Returns the result of the first attempt that succeeds, or the last error. Each attempt has its own time limit.
@@ -38,7 +39,7 @@ pub(super) async fn first_of<A, T, F: Future<Output = Result<T, DialError>>>(
             if may_have_more {
                 sleep(ATTEMPT_DELAY).await;
             } else {
-                pending().await;
+                pending::<()>().await;
             }
         };
         tokio::select! {
@@ -69,7 +70,8 @@ async fn first_end<F: Future>(running: &mut Vec<Pin<Box<F>>>) -> F::Output {
 
 /// Orders the addresses of a name so that IPv6 and IPv4 take turns, beginning with the resolver's first.
 pub(super) fn interleaved(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-    // RFC 8305 §4, gRFC A61: otherwise a name with many addresses of a family that the network does not carry takes long.
+    // RFC 8305 §4, gRFC A61: otherwise a name with many addresses of a family that the network does not carry takes
+    // long.
     let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (preferred, others): (Vec<_>, Vec<_>) = addresses
         .into_iter()

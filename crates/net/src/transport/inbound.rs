@@ -3,8 +3,9 @@
 //! hyper's handshake returns as soon as the *client's* preface is written, so a listener that accepts a connection and
 //! then sends nothing would look connected. gRPC treats a connection as ready only when the server's SETTINGS frame
 //! (RFC 9113 §3.4) has arrived. hyper also reports a GOAWAY only to the next request, or at the end of the connection.
-//! [`Inbound`] wraps the socket, follows the headers of the inbound frames, and reports both at once. It reads nine bytes
-//! of each frame, and copies none but the first ones. After a GOAWAY, an error of the socket is reported as its end.
+//! [`Inbound`] wraps the socket, follows the headers of the inbound frames, and reports both at once. It reads nine
+//! bytes of each frame, and copies none but the first ones. After a GOAWAY, an error of the socket is reported as its
+//! end.
 //!
 //! ```text
 //!  ┌─────────┐ SETTINGS ┌────────┐ GOAWAY ┌────────┐ its code ┌──────────────┐
@@ -89,8 +90,8 @@ impl GoingAway {
         }
     }
 
-    /// Reports the end of the connection as a GOAWAY does: for a client that may not start another request for a reason of
-    /// its own, such as used up stream ids.
+    /// Reports the end of the connection as a GOAWAY does: for a client that may not start another request for a reason
+    /// of its own, such as used up stream ids.
     pub fn set(&self) {
         self.0.received.store(true, Ordering::Relaxed);
         self.0.notify.notify_waiters();
@@ -278,8 +279,8 @@ enum Parsed {
 }
 
 fn parse(bytes: &[u8]) -> Parsed {
-    // RFC 9113 §3.4: the server's first frame must be SETTINGS. A TLS alert is shorter than a frame header, so the type is
-    // checked as soon as it is there.
+    // RFC 9113 §3.4: the server's first frame must be SETTINGS. A TLS alert is shorter than a frame header, so the type
+    // is checked as soon as it is there.
     if bytes.get(3).is_some_and(|&frame| frame != SETTINGS_FRAME) {
         return Parsed::Other;
     }
@@ -311,8 +312,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
         let before = buf.filled().len();
         if let Err(error) = ready!(Pin::new(&mut self.io).poll_read(cx, buf)) {
             self.ended(Some(&error));
-            // RFC 9113 §6.8: a request that is not sent yet can be sent elsewhere, because of the GOAWAY. h2 forgets the
-            // GOAWAY for an error of the socket, and keeps it at the end of the stream.
+            // RFC 9113 §6.8: a request that is not sent yet can be sent elsewhere, because of the GOAWAY. h2 forgets
+            // the GOAWAY for an error of the socket, and keeps it at the end of the stream.
             return Poll::Ready(if self.going_away.is_received() {
                 Ok(())
             } else {

@@ -1,9 +1,10 @@
 //! HTTP/2 connections to control planes, and to the endpoints of `oxds-channel`.
 //!
-//! A connection is ready when the server's SETTINGS frame has arrived, not when the socket is open. Its [`Driver`] must be
-//! polled for the connection to make progress, and ends with the connection. [`GoingAway`] reports the server's GOAWAY at
-//! once. [`dial_with`] makes connections of hyper, which queue their requests; a caller of [`dial`] makes the HTTP/2
-//! handshake itself. This module has no pool and does not reconnect: the state machines that use it decide about both.
+//! A connection is ready when the server's SETTINGS frame has arrived, not when the socket is open. Its [`Driver`] must
+//! be polled for the connection to make progress, and ends with the connection. [`GoingAway`] reports the server's
+//! GOAWAY at once. [`dial_with`] makes connections of hyper, which queue their requests; a caller of [`dial`] makes the
+//! HTTP/2 handshake itself. This module has no pool and does not reconnect: the state machines that use it decide about
+//! both.
 
 mod dial;
 mod error;

@@ -18,7 +18,8 @@ impl Preface {
         Self(settings)
     }
 
-    /// Drives the connection until the server's SETTINGS frame has arrived. gRPC treats a connection as ready only then.
+    /// Drives the connection until the server's SETTINGS frame has arrived. gRPC treats a connection as ready only
+    /// then.
     ///
     /// # Errors
     /// If the connection ends first, or the server sends something else.
@@ -35,7 +36,8 @@ impl Preface {
         };
         match received {
             Some(Ok(settings)) => Ok(settings),
-            // This is a TLS error: in TLS 1.3 a server checks the client's certificate after the client's handshake is complete.
+            // This is a TLS error: in TLS 1.3 a server checks the client's certificate after the client's handshake is
+            // complete.
             Some(Err(PrefaceError::Io(error))) if error.kind() == io::ErrorKind::InvalidData => {
                 Err(DialError::Security(Arc::new(error)))
             }

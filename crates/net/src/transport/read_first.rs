@@ -1,9 +1,10 @@
 //! Socket that reports a failed write only after everything that the peer sent has been read.
 //!
-//! A peer that closes a connection often says why in its last bytes: a GOAWAY frame that lists the calls it did not process,
-//! the last responses, or a TLS alert. If a write fails before these bytes are read, hyper gives up the connection and never
-//! reads them, so calls fail that could be retried or are answered already. [`ReadFirst`] therefore drops what is written
-//! after the first failure, as a peer that is gone does, and lets the read side end the connection.
+//! A peer that closes a connection often says why in its last bytes: a GOAWAY frame that lists the calls it did not
+//! process, the last responses, or a TLS alert. If a write fails before these bytes are read, hyper gives up the
+//! connection and never reads them, so calls fail that could be retried or are answered already. [`ReadFirst`]
+//! therefore drops what is written after the first failure, as a peer that is gone does, and lets the read side end the
+//! connection.
 
 use std::future::Future;
 use std::io;

@@ -1,9 +1,9 @@
 //! Sender of requests on a connection, and the driver that closes it.
 //!
-//! hyper's sender and its connection share a queue. A request that is put there at the moment when the connection drops its
-//! end is lost until the queue itself is dropped, with the last sender: the call would wait without end, because its own clone
-//! keeps the queue. So the only sender lies in a slot that the [`Driver`] empties at its end, and a call holds none while it
-//! waits. The queue is dropped then, and hyper returns the request, which never left the process.
+//! hyper's sender and its connection share a queue. A request that is put there at the moment when the connection drops
+//! its end is lost until the queue itself is dropped, with the last sender: the call would wait without end, because
+//! its own clone keeps the queue. So the only sender lies in a slot that the [`Driver`] empties at its end, and a call
+//! holds none while it waits. The queue is dropped then, and hyper returns the request, which never left the process.
 
 use std::error::Error;
 use std::fmt;

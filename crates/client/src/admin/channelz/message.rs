@@ -1,7 +1,7 @@
 //! Messages of `grpc.channelz.v1` (gRFC A14), with the names and field numbers of the proto file.
 //!
-//! No published crate has them without code generation, so they are declared here. The fields that this library never sets
-//! (trace events, socket options, security) are left out; the protocol allows them to be absent.
+//! No published crate has them without code generation, so they are declared here. The fields that this library never
+//! sets (trace events, socket options, security) are left out; the protocol allows them to be absent.
 
 use envoy_types::pb::google::protobuf::{Int64Value, Timestamp};
 use prost::{Enumeration, Message, Oneof};

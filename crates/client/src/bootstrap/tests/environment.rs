@@ -149,7 +149,8 @@ fn c36_reachability_only_is_unknown_field_by_default() {
     assert!(read(&json(json!("yes")), "no").is_ok(), "not looked at");
 }
 
-/// Given a runtime with the names of gRPC's variables as keys, then its last layer decides, and the environment does not count.
+/// Given a runtime with the names of gRPC's variables as keys, then its last layer decides, and the environment does
+/// not count.
 #[test]
 fn v47_features_of_grpc_are_runtime_keys() {
     use oxds_types::runtime::{Layer, Snapshot, Source};

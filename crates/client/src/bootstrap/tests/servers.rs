@@ -210,7 +210,8 @@ fn transport_policy_has_a_json_form() {
     }
 }
 
-/// Given the default policy, then v3 is used whatever the server says; the previous major needs the configuration or a flag.
+/// Given the default policy, then v3 is used whatever the server says; the previous major needs the configuration or a
+/// flag.
 #[test]
 fn v48_previous_major_is_used_only_if_asked_for() {
     use oxds_types::ApiVersion::{V2, V3};

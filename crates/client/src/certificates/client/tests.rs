@@ -86,8 +86,8 @@ async fn a29_missing_identity_names_instance_and_field() {
     );
 }
 
-/// given 1,000 endpoints with one identity / then they share one rustls configuration, and their credentials are as many keys of
-/// connections as they have server names.
+/// given 1,000 endpoints with one identity / then they share one rustls configuration, and their credentials are as
+/// many keys of connections as they have server names.
 #[tokio::test]
 async fn a29_thousand_endpoints_share_one_config() {
     let folder = tempfile::tempdir().unwrap();
@@ -162,7 +162,8 @@ fn connect(
     (client, server)
 }
 
-/// given 100 connections over mTLS that share their configurations / then the memory that each keeps after its handshake is that in
+/// given 100 connections over mTLS that share their configurations / then the memory that each keeps after its
+/// handshake is that in
 /// `docs/security.md`.
 #[tokio::test]
 async fn a29_memory_of_a_connection_is_bounded() {

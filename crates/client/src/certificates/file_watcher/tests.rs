@@ -124,8 +124,8 @@ impl tracing::Subscriber for Logged {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// given a valid pair / when the certificate is replaced, and later the key / then the pair of before stays in use with one log
-/// line, and the new pair is used.
+/// given a valid pair / when the certificate is replaced, and later the key / then the pair of before stays in use with
+/// one log line, and the new pair is used.
 #[tokio::test]
 async fn a29_half_written_pair_is_logged_once_and_recovers() {
     let (logged, _guard) = Logged::start();
@@ -201,8 +201,8 @@ async fn a29_only_regular_files_are_read() {
     assert!(error.ends_with(expected), "{error}");
 }
 
-/// given valid files / when a later read hangs / then the first connection waits for a limited time, the next ones do not, and the
-/// end of the read applies.
+/// given valid files / when a later read hangs / then the first connection waits for a limited time, the next ones do
+/// not, and the end of the read applies.
 #[test]
 fn a29_hanging_read_does_not_hold_back_connections() {
     let (logged, _guard) = Logged::start();
@@ -280,8 +280,8 @@ fn list(authority: &CertifiedIssuer<'static, KeyPair>) -> String {
     params.signed_by(authority).unwrap().pem().unwrap()
 }
 
-/// given a folder with lists of two authorities / when one of the files becomes invalid, then is removed / then its list stays in use
-/// with one log line, then is removed, too (gRFC A69).
+/// given a folder with lists of two authorities / when one of the files becomes invalid, then is removed / then its
+/// list stays in use with one log line, then is removed, too (gRFC A69).
 #[tokio::test]
 async fn a69_invalid_list_keeps_the_one_of_before() {
     let (logged, _guard) = Logged::start();

@@ -50,14 +50,15 @@ pub(super) enum NextStep {
 }
 
 impl TokenCache {
-    /// Returns the next step of a call that starts now. `now` is wall-clock time, for token expiry; `instant` is monotonic
-    /// time, for backoff, because the wall clock may jump.
+    /// Returns the next step of a call that starts now. `now` is wall-clock time, for token expiry; `instant` is
+    /// monotonic time, for backoff, because the wall clock may jump.
     pub(super) fn next_step(&self, now: SystemTime, instant: Instant) -> NextStep {
         if let Some(header) = self.valid_at(now + REFRESH_BEFORE_EXPIRY) {
             return NextStep::Use(header);
         }
         match &self.failed {
-            // gRFC A97: during backoff, calls use the cached token while it is valid, else they fail like the last read.
+            // gRFC A97: during backoff, calls use the cached token while it is valid, else they fail like the last
+            // read.
             Some(failed) if instant < failed.retry_at => match self.valid_at(now) {
                 Some(header) => NextStep::Use(header),
                 None => NextStep::Fail(failed.error.clone()),

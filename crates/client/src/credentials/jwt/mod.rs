@@ -20,10 +20,10 @@ use token::Token;
 
 /// Call credentials `authorization: Bearer …` with the token in a file, such as a Kubernetes service account token.
 ///
-/// The file is read when a call needs it. A token counts as invalid 30 s before it expires, and the file is read again from
-/// one minute before that. If a read fails, calls use the old token while it is valid. Without a valid token, calls end with
-/// UNAVAILABLE, or with UNAUTHENTICATED if the file contains no valid token, and the file is read again after gRPC's
-/// backoff.
+/// The file is read when a call needs it. A token counts as invalid 30 s before it expires, and the file is read again
+/// from one minute before that. If a read fails, calls use the old token while it is valid. Without a valid token,
+/// calls end with UNAVAILABLE, or with UNAUTHENTICATED if the file contains no valid token, and the file is read again
+/// after gRPC's backoff.
 #[derive(Debug)]
 pub struct JwtTokenFile {
     path: PathBuf,

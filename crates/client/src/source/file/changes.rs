@@ -91,8 +91,8 @@ impl FileChanges {
         }
     }
 
-    /// Subscribes to the directories of the file. They may change with the file: if the path contains symbolic links, the
-    /// directory of the link target counts too.
+    /// Subscribes to the directories of the file. They may change with the file: if the path contains symbolic links,
+    /// the directory of the link target counts too.
     fn subscribe(&mut self) {
         if self.poll_interval.is_some() {
             return;
@@ -126,7 +126,8 @@ impl ChangeReports {
         let arrived = Arc::new(Notify::new());
         let notified = Arc::clone(&arrived);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reads of this process are reported too, and are skipped. An error counts as a change, because one may be lost.
+            // Reads of this process are reported too, and are skipped. An error counts as a change, because one may be
+            // lost.
             let is_reading = |event: notify::Event| matches!(event.kind, EventKind::Access(access) if !is_written(access));
             if !event.is_ok_and(is_reading) {
                 notified.notify_one();

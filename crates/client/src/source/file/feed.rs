@@ -104,8 +104,8 @@ impl OptionalFeed for FileFeed {
         self.opened = true;
     }
 
-    /// Takes a request. Changed names are answered at once from the last content. An ACK repeats the old names, and gets
-    /// no answer.
+    /// Takes a request. Changed names are answered at once from the last content. An ACK repeats the old names, and
+    /// gets no answer.
     fn request(&mut self, request: DiscoveryRequest) {
         if self.names != request.resource_names {
             self.names = request.resource_names;

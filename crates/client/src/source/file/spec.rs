@@ -5,10 +5,10 @@ use std::time::Duration;
 
 /// A file of resources: a `DiscoveryResponse`, a list of resources, or a single resource.
 ///
-/// The extension selects the format: `.pb`, `.json`, `.yaml` or `.yml`, `.pb_text` or `.textproto`. The file need not exist
-/// yet. Replace it by a rename, as Kubernetes does with the files of a ConfigMap: a rename is seen at once where the
-/// operating system reports changes (inotify, for example), and within half a second elsewhere. An invalid file changes
-/// nothing.
+/// The extension selects the format: `.pb`, `.json`, `.yaml` or `.yml`, `.pb_text` or `.textproto`. The file need not
+/// exist yet. Replace it by a rename, as Kubernetes does with the files of a ConfigMap: a rename is seen at once where
+/// the operating system reports changes (inotify, for example), and within half a second elsewhere. An invalid file
+/// changes nothing.
 ///
 /// Reading needs the feature `file`: without it, watches of the source are
 /// [`SourceError::FeatureOff`](crate::source::SourceError::FeatureOff).

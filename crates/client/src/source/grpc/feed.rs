@@ -75,7 +75,8 @@ fn with_type_url(peer: &GrpcPeer, mut event: SourceEvent) -> SourceEvent {
         SourceEvent::DeltaResponse(response) => &mut response.type_url,
         _ => return event,
     };
-    // discovery.proto, `DiscoveryRequest.type_url`: the type is implicit on a stream for one type; only ADS requires it.
+    // discovery.proto, `DiscoveryRequest.type_url`: the type is implicit on a stream for one type; only ADS requires
+    // it.
     if let Some(resource_type) = peer.of_type.as_ref().filter(|_| type_url.is_empty()) {
         resource_type.type_url().clone_into(type_url);
     }

@@ -18,8 +18,8 @@ use crate::bootstrap::Server;
 
 /// Control planes over gRPC, other than the bootstrap's.
 ///
-/// By default, each resource type is requested on a stream of its own discovery service (`StreamClusters`, …), so two types may
-/// come from two servers. [`aggregated`](Self::aggregated) selects ADS instead.
+/// By default, each resource type is requested on a stream of its own discovery service (`StreamClusters`, …), so two
+/// types may come from two servers. [`aggregated`](Self::aggregated) selects ADS instead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Grpc {
     /// In order of preference.

@@ -1,7 +1,7 @@
 //! REST sources: control planes that are polled.
 //!
-//! This file describes the source; `feed` decides with `oxds_core::poll` when to poll, `post` sends one poll. These two need the
-//! feature `rest`.
+//! This file describes the source; `feed` decides with `oxds_core::poll` when to poll, `post` sends one poll. These two
+//! need the feature `rest`.
 
 #[cfg(feature = "rest")]
 mod feed;
@@ -29,9 +29,10 @@ const HTTPS: &str = "https://";
 
 /// Control plane that is polled over REST.
 ///
-/// A poll posts a `DiscoveryRequest` in JSON to `/v3/discovery:clusters` or the path of another resource type, at most one
-/// at a time per type. If `request_timeout` is at least 1.25 s, the request asks servers to hold the poll until
-/// something changes (`Prefer: wait=N`, RFC 7240). A failed poll loses nothing: the next one returns the same resources.
+/// A poll posts a `DiscoveryRequest` in JSON to `/v3/discovery:clusters` or the path of another resource type, at most
+/// one at a time per type. If `request_timeout` is at least 1.25 s, the request asks servers to hold the poll until
+/// something changes (`Prefer: wait=N`, RFC 7240). A failed poll loses nothing: the next one returns the same
+/// resources.
 ///
 /// Polls need the feature `rest`: without it, watches of the source are [`SourceError::FeatureOff`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,8 +45,8 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// Returns a source with one server: `http://host:port` or, with feature `tls`, `https://host:port`. The URL may have a path
-    /// prefix. For `https`, the system's certificate authorities are trusted.
+    /// Returns a source with one server: `http://host:port` or, with feature `tls`, `https://host:port`. The URL may
+    /// have a path prefix. For `https`, the system's certificate authorities are trusted.
     ///
     /// # Errors
     /// [`SourceError::Field`] if the URL is invalid, or is `https` without the feature.
@@ -61,7 +62,8 @@ impl Rest {
     /// Returns a source with one server and these channel credentials.
     ///
     /// # Errors
-    /// [`SourceError::Field`] if the URL is invalid, or its scheme does not fit the credentials: `http` needs plaintext,
+    /// [`SourceError::Field`] if the URL is invalid, or its scheme does not fit the credentials: `http` needs
+    /// plaintext,
     /// `https` needs TLS.
     pub fn with_credentials(
         url: &str,
@@ -95,8 +97,8 @@ impl Rest {
         Ok(rest)
     }
 
-    /// Returns a source with one server of a bootstrap. Its channel credentials decide between `http` and `https`; over TLS,
-    /// every poll carries its call credentials.
+    /// Returns a source with one server of a bootstrap. Its channel credentials decide between `http` and `https`; over
+    /// TLS, every poll carries its call credentials.
     #[must_use]
     pub fn of(server: Server) -> Self {
         Self {

@@ -65,8 +65,8 @@ async fn exchange(
     tokio::pin!(answered);
     tokio::select! {
         answer = &mut answered => answer,
-        // The server may close the connection after its answer, which is then complete. Without an answer, the error of the
-        // connection says more than that of the request.
+        // The server may close the connection after its answer, which is then complete. Without an answer, the error of
+        // the connection says more than that of the request.
         ended = connection => {
             let answer = answered.await;
             answer.map_err(|reason| ended.err().map_or(reason, |error| with_cause(&error)))
@@ -110,8 +110,8 @@ fn too_long(error: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
     }
 }
 
-/// Returns a hyper error with its cause. The error itself names only the step; the cause says, for example, that the server
-/// requires a client certificate, which TLS 1.3 reports after the handshake.
+/// Returns a hyper error with its cause. The error itself names only the step; the cause says, for example, that the
+/// server requires a client certificate, which TLS 1.3 reports after the handshake.
 fn with_cause(error: &hyper::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),

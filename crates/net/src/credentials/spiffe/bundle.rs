@@ -48,8 +48,8 @@ impl BundleMap {
     /// Parses the JSON form.
     ///
     /// # Errors
-    /// The position and the rule that is broken. One invalid key makes the whole map invalid (gRFC A87): a partial set of
-    /// authorities must not be used.
+    /// The position and the rule that is broken. One invalid key makes the whole map invalid (gRFC A87): a partial set
+    /// of authorities must not be used.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         let file: BundleMapFile =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;

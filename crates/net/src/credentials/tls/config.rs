@@ -39,8 +39,8 @@ pub(super) fn open(
     })
 }
 
-/// Builds the configuration. The files are in the order of [`open`]: authorities (unless the system's are used), certificate,
-/// key.
+/// Builds the configuration. The files are in the order of [`open`]: authorities (unless the system's are used),
+/// certificate, key.
 fn config(
     trust: &Trust,
     paths: &[PathBuf],

@@ -21,8 +21,8 @@ use crate::socket::Socket;
 /// Channel credentials `tls`: TLS 1.2 or 1.3 (gRFC A65).
 ///
 /// The files are read before the first connection, and again before the first connection after each `refresh_interval`.
-/// If a reload fails, the error is logged once and the last valid certificates stay in use. If no read has succeeded yet,
-/// connections fail with the error.
+/// If a reload fails, the error is logged once and the last valid certificates stay in use. If no read has succeeded
+/// yet, connections fail with the error.
 #[derive(Debug)]
 pub struct TlsCredentials {
     files: CertificateFiles,
