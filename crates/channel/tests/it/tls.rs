@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue};
 use oxds_channel::testing::{Call, Script, call, cluster, config};
 use oxds_channel::{Bootstrap, XdsChannel, XdsCredentials};
-use oxds_client::credentials::{CertificateFiles, Configured, RevocationFiles, Trust};
+use oxds_client::credentials::{Configured, RevocationFiles, Trust};
 use oxds_core::resource::{Roots, UpstreamTls};
 use oxds_testkit::TlsFront;
 use oxds_testkit::certificates::{Authority, Issued, bundle_map, replace};
