@@ -88,7 +88,7 @@ pub struct HostStep {
     /// Domain that matches best, in lower case.
     pub domain: String,
     /// How it matches: `exact`, `suffix`, `prefix` or `any`.
-    pub how: &'static str,
+    pub domain_match: &'static str,
     /// Authority as it was compared.
     pub authority: String,
 }
@@ -137,7 +137,7 @@ pub enum RouteOutcome {
     /// A condition is not met.
     NotMatched {
         /// The condition, and what the request has.
-        because: String,
+        reason: String,
     },
     /// Would match, but earlier routes take all such requests.
     Shadowed {
@@ -147,7 +147,7 @@ pub enum RouteOutcome {
     /// The rule set ignores the route.
     Ignored {
         /// The reason.
-        because: String,
+        reason: String,
     },
     /// All that was examined matches. The explanation goes on as if it did not match.
     Unknown {

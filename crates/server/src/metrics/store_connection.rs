@@ -43,7 +43,7 @@ pub(crate) fn encode_all(
         let help = "Size of the database of the store, in bytes";
         let size = ConstGauge::new(signed(space.size));
         encode(encoder, "store_database_bytes", help, &size)?;
-        let help = "Size at which the store refuses writes, in bytes; 0 without a limit";
+        let help = "Size at which the store rejects writes, in bytes; 0 without a limit";
         let quota = ConstGauge::new(signed(space.quota.unwrap_or_default()));
         encode(encoder, "store_database_quota_bytes", help, &quota)?;
     }

@@ -128,18 +128,18 @@ impl EnvoyMatcher {
             return Some(path_unmet());
         }
         let mut headers = self.headers.iter();
-        if let Some(because) = headers.find_map(|header| header.unmet(seen)) {
-            return Some(because);
+        if let Some(reason) = headers.find_map(|header| header.unmet(seen)) {
+            return Some(reason);
         }
         let mut query = self.query.iter();
-        if let Some(because) = query.find_map(|matcher| matcher.unmet(seen.request.query())) {
-            return Some(because);
+        if let Some(reason) = query.find_map(|matcher| matcher.unmet(seen.request.query())) {
+            return Some(reason);
         }
         if !self.cookies.is_empty() {
             let header = seen.header("cookie");
             let mut cookies = self.cookies.iter();
-            if let Some(because) = cookies.find_map(|one| one.unmet(header.as_deref())) {
-                return Some(because);
+            if let Some(reason) = cookies.find_map(|one| one.unmet(header.as_deref())) {
+                return Some(reason);
             }
         }
         (self.is_grpc && !is_grpc(seen.request)).then(|| "the request is not gRPC".to_owned())

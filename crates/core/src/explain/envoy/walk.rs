@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use envoy_types::pb::envoy::config::route::v3::virtual_host::TlsRequirementType;
 use envoy_types::pb::envoy::extensions::filters::network::http_connection_manager::v3::http_connection_manager::StripPortMode;
 
-use crate::explain::grpc::{fail, how};
+use crate::explain::grpc::{domain_match, fail};
 use crate::explain::model::{
     Action, Decision, Destination, FailureReason, HostStep, RouteConfigStep, RouteOutcome,
     RouteStep,
@@ -79,7 +79,7 @@ pub(crate) fn decide(entry: &Entry, request: &Request, source: &impl ResourceSou
                 index,
                 name: host.proto.name.clone(),
                 domain: domain.to_string(),
-                how: how(domain),
+                domain_match: domain_match(domain),
                 authority: authority.to_string(),
             });
             let fields = unexamined::of_host(table, Some(host));
@@ -233,7 +233,7 @@ fn walk(part: &Part, (table, host): (&Table, &Host), seen: Seen<'_>, decision: &
             decision.not_examined.extend(headers);
         }
         let outcome = match matcher.unmet(seen) {
-            Some(because) => RouteOutcome::NotMatched { because },
+            Some(reason) => RouteOutcome::NotMatched { reason },
             None if left.share() <= 0.0 => RouteOutcome::Shadowed { by: last },
             None if !matcher.unknown.is_empty() => {
                 let fields = matcher.unknown.join(", ");
@@ -270,8 +270,8 @@ fn walk(part: &Part, (table, host): (&Table, &Host), seen: Seen<'_>, decision: &
                     );
                     RouteOutcome::Taken { share }
                 } else {
-                    let because = "the requests of its fraction are taken".to_owned();
-                    RouteOutcome::NotMatched { because }
+                    let reason = "the requests of its fraction are taken".to_owned();
+                    RouteOutcome::NotMatched { reason }
                 }
             }
         };

@@ -64,7 +64,7 @@ fn route_config(listener: &Listener, routes: &RouteConfig) -> RouteConfigStep {
 }
 
 /// Returns how a domain matches.
-pub(super) fn how(domain: &Domain) -> &'static str {
+pub(super) fn domain_match(domain: &Domain) -> &'static str {
     match domain {
         Domain::Exact(_) => "exact",
         Domain::Suffix(_) => "suffix",
@@ -112,7 +112,7 @@ pub(super) fn decide(
         index,
         name: host.name.clone(),
         domain: domain.to_string(),
-        how: how(domain),
+        domain_match: domain_match(domain),
         authority: request.authority.to_ascii_lowercase(),
     });
     walk(config, (index, host), request, labels, &mut decision);
@@ -133,7 +133,7 @@ fn walk(
     // The channel's table has the same routes, compiled, in the same order.
     for (index, route) in host.positions().zip(&config.routes.routes) {
         let outcome = match unmet(route, request) {
-            Some(because) => RouteOutcome::NotMatched { because },
+            Some(reason) => RouteOutcome::NotMatched { reason },
             None if left <= 0.0 => RouteOutcome::Shadowed { by: last },
             None => {
                 let fraction = route.matcher.fraction;
@@ -147,8 +147,8 @@ fn walk(
                     decision.destinations.extend(found);
                     RouteOutcome::Taken { share }
                 } else {
-                    let because = "it takes 0% of the requests".to_owned();
-                    RouteOutcome::NotMatched { because }
+                    let reason = "it takes 0% of the requests".to_owned();
+                    RouteOutcome::NotMatched { reason }
                 }
             }
         };
@@ -175,7 +175,7 @@ fn add_ignored(
     decision: &mut Decision,
 ) {
     for route in &host.ignored {
-        let (condition, because) = match route.reason {
+        let (condition, reason) = match route.reason {
             IgnoredReason::QueryParameters => (
                 "query parameters",
                 "gRPC ignores routes with query parameters (gRFC A28)",
@@ -196,7 +196,7 @@ fn add_ignored(
             name: labels.of(host_index, route.index),
             condition: condition.to_owned(),
             outcome: RouteOutcome::Ignored {
-                because: because.to_owned(),
+                reason: reason.to_owned(),
             },
         });
     }

@@ -109,7 +109,7 @@ fn domain_and_how_it_matches_are_told() {
     let answer = only(&explanation);
     let host = answer.decision.virtual_host.as_ref().unwrap();
     assert_eq!((host.index, &*host.name), (1, "shop"));
-    assert_eq!((&*host.domain, host.how), ("*.example", "suffix"));
+    assert_eq!((&*host.domain, host.domain_match), ("*.example", "suffix"));
     assert_eq!(host.authority, "shop.example");
 }
 

@@ -135,7 +135,7 @@ fn leads(decision: &Decision) -> String {
 fn outcomes(decision: &Decision) -> Vec<String> {
     let outcomes = decision.routes.iter().map(|route| match &route.outcome {
         RouteOutcome::Taken { share } => format!("taken {share}"),
-        RouteOutcome::NotMatched { because } | RouteOutcome::Ignored { because } => because.clone(),
+        RouteOutcome::NotMatched { reason } | RouteOutcome::Ignored { reason } => reason.clone(),
         RouteOutcome::Shadowed { by } => format!("shadowed by {by}"),
         RouteOutcome::Unknown { fields } => format!("unknown {fields}"),
     });

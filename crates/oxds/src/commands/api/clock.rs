@@ -133,7 +133,7 @@ struct Row {
     runtime_key: Option<String>,
     /// Reason why the element is listed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
+    reason: Option<String>,
 }
 
 impl Row {
@@ -153,9 +153,9 @@ impl Row {
     }
 
     fn deprecated(one: &Deprecation) -> Row {
-        let (replacement, why) = match &one.replacement {
+        let (replacement, reason) = match &one.replacement {
             Some(Ok(replacement)) => (Some(replacement.clone()), None),
-            Some(Err(why)) => (None, Some(format!("no replacement: {why}"))),
+            Some(Err(reason)) => (None, Some(format!("no replacement: {reason}"))),
             None => (None, None),
         };
         Row {
@@ -167,7 +167,7 @@ impl Row {
             until: one.until.map(|date| date.to_string()),
             replacement,
             runtime_key: one.key.clone(),
-            why,
+            reason,
         }
     }
 
@@ -176,22 +176,22 @@ impl Row {
             text: format!("{} {}", finding.element, finding.message),
             element: finding.element.clone(),
             place: finding.new.as_ref().map(ToString::to_string),
-            why: Some(finding.message.clone()),
+            reason: Some(finding.message.clone()),
             ..Row::default()
         }
     }
 
     fn pending(name: &str, reason: &UpgradeReason) -> Row {
-        let why = match reason {
+        let text = match reason {
             UpgradeReason::Deprecated => "is deprecated".to_owned(),
             UpgradeReason::DeprecatedMember(member) => format!("has deprecated member {member}"),
             UpgradeReason::MovesTo(package) => format!("moves to {package}"),
             UpgradeReason::RefersTo(other) => format!("refers to {other}"),
         };
         Row {
-            text: format!("{name} {why}"),
+            text: format!("{name} {text}"),
             element: name.to_owned(),
-            why: Some(why),
+            reason: Some(text),
             ..Row::default()
         }
     }
@@ -210,7 +210,7 @@ fn line(one: &Deprecation) -> String {
     }
     match &one.replacement {
         Some(Ok(replacement)) => line.push_str(&format!("; use {replacement}")),
-        Some(Err(why)) => line.push_str(&format!("; no replacement: {why}")),
+        Some(Err(reason)) => line.push_str(&format!("; no replacement: {reason}")),
         None => {}
     }
     line

@@ -137,7 +137,7 @@ pub(super) fn promote(args: &PromoteArgs) -> Result<Exit, Failure> {
 struct Pair<'a> {
     old: &'a str,
     new: &'a str,
-    kind: &'static str,
+    declaration: &'static str,
     old_in_tree: bool,
 }
 
@@ -148,7 +148,7 @@ pub(super) fn typemap(args: &TypemapArgs) -> Result<Exit, Failure> {
         .map(|pair| Pair {
             old: &pair.old,
             new: &pair.new,
-            kind: if pair.message { "message" } else { "enum" },
+            declaration: if pair.message { "message" } else { "enum" },
             old_in_tree: pair.old_in_tree,
         })
         .collect();

@@ -82,7 +82,10 @@ fn steps(out: &mut String, decision: &Decision, all_routes: bool) {
         line(out, "routes", &format!("{name} ({})", routes.source));
     }
     if let Some(host) = &decision.virtual_host {
-        let text = format!("{}: domain {} ({})", host.name, host.domain, host.how);
+        let text = format!(
+            "{}: domain {} ({})",
+            host.name, host.domain, host.domain_match
+        );
         line(out, "virtual host", &text);
     }
     let mut left = if all_routes { usize::MAX } else { ROUTES };
@@ -116,9 +119,9 @@ fn of_route(route: &RouteStep) -> String {
     let outcome = match &route.outcome {
         RouteOutcome::Taken { share: 1.0 } => "matches".to_owned(),
         RouteOutcome::Taken { share } => format!("matches, takes {}", percent(*share)),
-        RouteOutcome::NotMatched { because } => format!("no: {because}"),
+        RouteOutcome::NotMatched { reason } => format!("no: {reason}"),
         RouteOutcome::Shadowed { by } => format!("would match, but route {by} comes first"),
-        RouteOutcome::Ignored { because } => format!("ignored: {because}"),
+        RouteOutcome::Ignored { reason } => format!("ignored: {reason}"),
         RouteOutcome::Unknown { fields } => format!("not examined: {fields}"),
     };
     format!("{name}{} -> {outcome}", route.condition)

@@ -110,7 +110,7 @@ fn answer_steps(answer: &Answer) -> Markup {
             }
             @match &decision.virtual_host {
                 Some(host) => li { "Virtual host " b { (shown(&host.name)) } ": domain " code { (shown(&host.domain)) } " matches "
-                    code { (shown(&host.authority)) } " (" (host.how) ")" },
+                    code { (shown(&host.authority)) } " (" (host.domain_match) ")" },
                 None => {},
             }
             @if !failed.is_empty() {
@@ -136,9 +136,9 @@ fn route(step: &RouteStep) -> Markup {
             "Route " (step.index + 1) @if !step.name.is_empty() { " " b { (shown(&step.name)) } } ", " code { (shown(&step.condition)) } ": "
             @match &step.outcome {
                 RouteOutcome::Taken { share } => { "taken by " (percent(*share)) },
-                RouteOutcome::NotMatched { because } => (shown(because)),
+                RouteOutcome::NotMatched { reason } => (shown(reason)),
                 RouteOutcome::Shadowed { by } => { "route " (by + 1) " takes all such requests" },
-                RouteOutcome::Ignored { because } => { "ignored: " (shown(because)) },
+                RouteOutcome::Ignored { reason } => { "ignored: " (shown(reason)) },
                 RouteOutcome::Unknown { fields } => { "not examined: " (shown(fields)) },
             }
         }
