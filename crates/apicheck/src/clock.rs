@@ -49,7 +49,7 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Phase::Announced => "announced",
             Phase::Warned => "warned about",
-            Phase::Disallowed => "refused by default",
+            Phase::Disallowed => "disallowed by default",
             Phase::Removable => "may be removed",
             Phase::Unrecorded => "not recorded",
         })

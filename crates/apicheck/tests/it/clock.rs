@@ -163,7 +163,7 @@ fn v36_removal_inside_the_window_is_an_error() {
         reported(date(2021, 5, 1)),
         (
             Severity::Error,
-            "removed too early (phase: refused by default); removal is allowed from 2022-06-30"
+            "removed too early (phase: disallowed by default); removal is allowed from 2022-06-30"
                 .to_owned()
         )
     );

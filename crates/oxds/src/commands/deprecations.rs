@@ -56,7 +56,7 @@ enum FailOn {
     /// None
     Never,
     /// Uses that keep files from being served
-    Refused,
+    NotServed,
     /// These, and uses in the second phase that the runtime allows
     #[default]
     Disallowed,
@@ -68,7 +68,7 @@ impl FailOn {
     fn includes(self, element: &DeprecatedElement) -> bool {
         match self {
             Self::Never => false,
-            Self::Refused => element.is_disallowed(),
+            Self::NotServed => element.is_disallowed(),
             Self::Disallowed => element.is_disallowed() || element.phase == "disallowed",
             Self::Warned => true,
         }

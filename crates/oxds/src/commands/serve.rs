@@ -95,8 +95,7 @@ pub(crate) struct Args {
     /// Clients that may read the state of all clients over CSDS, where no --authorize rule decides
     #[arg(long, value_enum, default_value_t, value_name = "CLIENTS")]
     csds: CsdsClients,
-    /// Oldest major of the API that clients may use, 2 or 3. With 3, clients of v2 are refused with a reason: for the day when
-    /// `oxds status` shows none of them any more
+    /// Oldest major of the API that clients may use, 2 or 3. Set 3 once `oxds status` lists no v2 clients; they then get an error
     #[arg(long, value_name = "MAJOR", default_value = "2", value_parser = bootstrap_version::oldest)]
     oldest_version: ApiVersion,
     /// Folder for state that survives a restart: the last good configuration, which is served while DIR or etcd is broken or missing

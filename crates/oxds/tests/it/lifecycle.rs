@@ -222,7 +222,7 @@ fn v61_deprecated_field_leaves_a_running_fleet_by_phases() {
     server.shows("/deprecations.json", "\"verdict\":\"overridden\"");
     let shown = oxds(["deprecations", "--server", &grpc]);
     shown.expect(1, &[&format!("{HTTP2}: overridden, 1 use")]);
-    oxds(["deprecations", "--server", &grpc, "--fail-on", "refused"]).expect(0, &[]);
+    oxds(["deprecations", "--server", &grpc, "--fail-on", "not-served"]).expect(0, &[]);
 
     // 6. The other team follows: nothing is left, and the next major may drop the field.
     fs::write(at("config/b.yaml"), cluster("b")).expect("written");
@@ -268,7 +268,7 @@ fn v45_deprecations_of_a_folder_have_places_and_exit_codes() {
     run(
         "deprecations",
         dir.path(),
-        &["--runtime", &allow, "--fail-on", "refused"],
+        &["--runtime", &allow, "--fail-on", "not-served"],
     )
     .expect(0, &["overridden"]);
     let json = run("deprecations", dir.path(), &["--format", "json"]);

@@ -73,7 +73,7 @@ impl Scrape {
         let findings = self.health.counts();
         let gauges = [
             (
-                "pollers",
+                "poll_clients",
                 "Poll clients (Fetch and REST)",
                 clients.polls.len(server.clock.now()) as u64,
             ),

@@ -364,7 +364,7 @@ async fn s68_poll_clients_are_shown() {
     );
     let (_, metrics) = crate::admin::get(server.http, "/metrics").await;
     for line in [
-        "oxds_pollers 2",
+        "oxds_poll_clients 2",
         r#"oxds_nacks_total{resource_type="cds"} 1"#,
     ] {
         assert!(metrics.contains(line), "{line} not in\n{metrics}");

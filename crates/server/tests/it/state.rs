@@ -388,7 +388,7 @@ async fn g25_invalid_state_is_refused_and_kept_aside() {
         fs::write(&path, bytes).unwrap();
         let state = State::open(site.state(), StateOptions::of_folder(&served)).unwrap();
         assert!(state.last_good().is_none());
-        let kept = format!("last-good.refused-{}", number + 1);
+        let kept = format!("last-good.invalid-{}", number + 1);
         assert_eq!(fs::read(site.state().join(&kept)).unwrap(), *bytes);
         let server = Running::start(Server::builder().state(state)).await;
         let findings = store(&server).await["findings"].take();

@@ -26,7 +26,7 @@ pub(crate) struct LifecycleArgs {
     #[arg(long, alias = "allow-unknown-fields")]
     pub(crate) allow_unknown_static_fields: bool,
     /// Ledger of releases and deprecations, as for `oxds api clock`: a field that it deprecates is warned of from its
-    /// release on, and refused from the next release on
+    /// release on, and disallowed from the next release on
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: Option<PathBuf>,
     #[command(flatten)]

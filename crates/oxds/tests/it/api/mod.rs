@@ -311,7 +311,7 @@ fn v43_removal_inside_the_deprecation_window_fails() {
     api("clock", dir.path(), &["--element", "shop.v1.Order.id"]).expect(
         0,
         &[
-            "shop.v1.Order.id refused by default, deprecated since 2021-01-10; use shop.v1.Order.key",
+            "shop.v1.Order.id disallowed by default, deprecated since 2021-01-10; use shop.v1.Order.key",
             "\"envoy.deprecated_features:shop.v1.Order.id\": true",
         ],
     );
@@ -324,7 +324,7 @@ fn v43_removal_inside_the_deprecation_window_fails() {
     let head = format!("{}/.git#ref=HEAD", dir.path().display());
     api("check", dir.path(), &["--against", &head]).expect(
         1,
-        &["removed too early (phase: refused by default); no planned event allows the removal"],
+        &["removed too early (phase: disallowed by default); no planned event allows the removal"],
     );
 }
 

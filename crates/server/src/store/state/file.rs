@@ -338,7 +338,7 @@ fn parts(now: &LastGood) -> impl Iterator<Item = Changes> {
 
 /// Returns a free name to keep an invalid file under.
 pub(super) fn aside(exists: impl Fn(&Path) -> bool, folder: &Path) -> String {
-    let names = (1_u32..).map(|number| format!("{NAME}.refused-{number}"));
+    let names = (1_u32..).map(|number| format!("{NAME}.invalid-{number}"));
     let mut free = names.filter(|name| !exists(&folder.join(name)));
-    free.next().unwrap_or_else(|| format!("{NAME}.refused"))
+    free.next().unwrap_or_else(|| format!("{NAME}.invalid"))
 }

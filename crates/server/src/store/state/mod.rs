@@ -170,7 +170,7 @@ impl State {
                 let kept = file::aside(Path::exists, folder);
                 let renamed = disk.rename(NAME, &kept);
                 renamed.map_err(|error| failed(&path, error))?;
-                findings.push(refused(&path, &invalid, &disk.path(&kept)));
+                findings.push(not_used(&path, &invalid, &disk.path(&kept)));
                 None
             }
         };
@@ -233,7 +233,7 @@ pub(crate) struct Started {
     pub(crate) last_good: Option<Arc<LastGood>>,
 }
 
-fn refused(path: &Path, invalid: &Invalid, kept: &Path) -> Finding {
+fn not_used(path: &Path, invalid: &Invalid, kept: &Path) -> Finding {
     let message = format!(
         "the state of an earlier process is not used: {invalid}; it is kept as {}",
         kept.display()
