@@ -17,6 +17,7 @@
 
 mod conformance;
 mod dependencies;
+mod faces;
 mod layers;
 mod lines;
 mod links;
@@ -48,10 +49,11 @@ struct Arguments {
 }
 
 /// All rules, in the order in which `check` runs them.
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     rule("layers", |a| layers::check(&a.packages)),
     rule("shape", |a| shape::check(&a.packages)),
     rule("words", |_| words::check()),
+    rule("faces", |_| faces::check()),
     rule("links", |_| links::check()),
     rule("conformance", |a| conformance::check(a.write)),
     rule("dependencies", |_| dependencies::check()),

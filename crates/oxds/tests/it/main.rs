@@ -13,6 +13,7 @@ mod client_security;
 mod demo;
 mod diff;
 mod drain;
+mod faces;
 mod hostile_files;
 mod lifecycle;
 mod limits;
