@@ -105,7 +105,7 @@ fn types(all: &[NodeType]) -> Markup {
             caption { "Resource types" }
             thead { tr {
                 th scope="col" { "Type" } th scope="col" { "State" } th scope="col" { "Since" } th scope="col" { "Subscribed" }
-                th scope="col" { "Sent" } th scope="col" { "Accepted" } th.num scope="col" { "ACKs" } th.num scope="col" { "NACKs" }
+                th scope="col" { "Sent" } th scope="col" { "ACKed" } th.num scope="col" { "ACKs" } th.num scope="col" { "NACKs" }
                 th scope="col" { "Waiting for an answer" }
             } }
             tbody { @for of_type in all { tr {
@@ -133,7 +133,7 @@ fn troubles(of_type: &NodeType) -> Markup {
         }
         @if !of_type.nacked.is_empty() {
             h2 { (of_type.resource_type) ": NACKed resources " span.more { (of_type.nacked_total) } }
-            p { "These versions are not sent to the client again until their content changes. The rest is." }
+            p { "The server does not send these versions again until their content changes. It sends all other resources." }
             div.scroll { table {
                 caption { "NACKed resources of " (of_type.resource_type) }
                 thead { tr { th scope="col" { "Resource" } th scope="col" { "Version" } th scope="col" { "Since" } th scope="col" { "Reason" } } }
@@ -147,7 +147,7 @@ fn troubles(of_type: &NodeType) -> Markup {
         }
         @if let Some(isolating) = &of_type.isolating {
             h2 { (of_type.resource_type) ": isolation of the invalid resource" }
-            p { "The NACK names no resource, so those of the response are sent again in parts. The client may lack valid ones meanwhile." }
+            p { "The NACK names no resource, so the server sends the resources of the response again, in parts. Until the invalid one is found, the client may lack valid resources." }
             p { (isolating.suspects) " suspects after " (isolating.rounds) " rounds: "
                 @for (at, name) in isolating.names.iter().enumerate() { @if at > 0 { ", " } (resource_link(&of_type.resource_type, name, "")) } }
         }

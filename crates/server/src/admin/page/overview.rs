@@ -64,13 +64,13 @@ fn served(snapshot: &SnapshotStatus) -> Markup {
         @else { div.scroll { table {
             caption { "Resource types that are served" }
             thead { tr { th scope="col" { "Type" } th scope="col" { "Message" } th.num scope="col" { "Resources" }
-                th scope="col" { "Version" } th scope="col" { "Not in v2" } } }
+                th scope="col" { "Version" } th.num scope="col" { "Not representable in v2" } } }
             tbody { @for of_type in &snapshot.types { tr {
                 th scope="row" { a href=(url("/resources", &[("type", &of_type.resource_type)])) { (of_type.resource_type) } }
                 td.text { span.soft { (of_type.type_url.trim_start_matches("type.googleapis.com/")) } }
                 td.num { (of_type.resources) }
                 td { code { (of_type.version) } }
-                td { @if !of_type.not_representable.is_empty() { (of_type.not_representable.len()) " not representable in v2" } }
+                td.num { @if !of_type.not_representable.is_empty() { (of_type.not_representable.len()) } }
             } } }
         } } }
     }
@@ -106,8 +106,8 @@ fn replicas(connection: &ConnectionStatus) -> Markup {
         @if !all.is_empty() {
             h2 #replicas { "Replicas" span.more { " · " (all.len()) } }
             @if !connection.connected {
-                p.notice { "The store is not followed"
-                    @if let Some(since) = connection.since_seconds { ": as of " (age(since)) " ago" }
+                p.notice { "This server does not follow the store"
+                    @if let Some(since) = connection.since_seconds { ": the table is " (age(since)) " old" }
                     @if let Some(cause) = &connection.cause { ", " (shown(cause)) } "." }
             }
             div.scroll { table {
@@ -156,7 +156,7 @@ fn nacks(fleet: &Fleet) -> Markup {
                 tbody { @for row in all.take(LISTED) { tr {
                     th scope="row" { a.name href=(address(row)) { (name(row)) } }
                     td { @if let Some((of_type, _)) = &row.nack { (of_type) } }
-                    td.text { @match &row.nack { Some((_, reason)) => (reason), None => "a resource since when it accepted no other content" } }
+                    td.text { @match &row.nack { Some((_, reason)) => (reason), None => "the client has accepted no later content of a NACKed resource" } }
                 } } }
             } }
         }
@@ -185,8 +185,8 @@ fn rolled(rollbacks: &[RollbackStatus]) -> Markup {
                     th scope="col" { "Since" } th scope="col" { "NACKed by" } th scope="col" { "Reason" } } }
                 tbody { @for one in rollbacks.iter().take(LISTED * 5) { tr {
                     th scope="row" { (one.resource_type) " " (resource_link(&one.resource_type, &one.name, one.group.as_deref().unwrap_or_default())) }
-                    td { code { (one.version) } }
-                    td { code { (one.rolled_back_to) } }
+                    td { @if one.version.is_empty() { "removed" } @else { code { (one.version) } } }
+                    td { @if one.rolled_back_to.is_empty() { "not served" } @else { code { (one.rolled_back_to) } } }
                     td { (age(one.seconds_ago)) }
                     td.text { (shown(&one.nodes_text())) }
                     td.text { (shown(&one.reason)) }
