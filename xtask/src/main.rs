@@ -8,7 +8,6 @@
 //!
 //! A rule prints its findings, a line each, and the command ends with exit code 1 if there are any.
 #![allow(
-    clippy::print_stdout,
     clippy::print_stderr,
     clippy::expect_used,
     clippy::panic,
@@ -27,6 +26,7 @@ mod shape;
 mod signatures;
 mod words;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// A rule of the repository.
@@ -106,8 +106,10 @@ fn main() -> ExitCode {
     let mut failed = false;
     for rule in chosen {
         let findings = (rule.run)(&arguments);
-        println!("{}: {} findings", rule.name, findings.len());
-        findings.iter().for_each(|finding| println!("{finding}"));
+        let mut report = format!("{}: {} findings\n", rule.name, findings.len());
+        report.extend(findings.iter().map(|finding| format!("{finding}\n")));
+        // A reader such as `head` may have closed the output.
+        let _ = std::io::stdout().write_all(report.as_bytes());
         failed |= !findings.is_empty();
     }
     ExitCode::from(u8::from(failed))

@@ -297,9 +297,10 @@ impl Staged {
     /// # Errors
     /// As [`Stored::decode`].
     pub fn decode(value: Bytes) -> Result<Self, StoredError> {
-        match value.is_empty() {
-            true => Ok(Self::Removal),
-            false => Stored::decode(value).map(Self::Put),
+        if value.is_empty() {
+            Ok(Self::Removal)
+        } else {
+            Stored::decode(value).map(Self::Put)
         }
     }
 

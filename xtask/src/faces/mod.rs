@@ -12,13 +12,9 @@
 mod source;
 mod vocabulary;
 
-use std::collections::BTreeMap;
-
 use crate::repository::read;
+use source::Names;
 use vocabulary::Vocabulary;
-
-/// Names with the places where they were found.
-type Names = BTreeMap<String, String>;
 
 /// Returns the names that have a word which is in neither list, and the words of `terms.txt` that no name has.
 pub(crate) fn check() -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Names in the sources: fields of types that are written as JSON, and fields of log lines.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use syn::ext::IdentExt as _;
@@ -8,8 +9,10 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Fields, ItemEnum, ItemStruct, Lit, Macro, Meta, Token};
 
-use super::Names;
 use crate::repository::{relative, root, rust_files};
+
+/// Names with the places where they were found.
+pub(super) type Names = BTreeMap<String, String>;
 
 /// Files and folders whose JSON has the form of another program: findings for other tools, bootstraps, audit logs (gRFC A59) and tokens
 /// of gRPC, protobuf.

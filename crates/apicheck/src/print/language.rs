@@ -106,10 +106,12 @@ impl Names<'_> {
             return None;
         }
         let is_upper = text.chars().all(|c| !c.is_lowercase()) && !head.is_empty();
-        let new = match version.starts_with('V') {
-            true if is_upper => new.to_uppercase(),
-            true => self.capitalised(new),
-            false => new.to_owned(),
+        let new = if !version.starts_with('V') {
+            new.to_owned()
+        } else if is_upper {
+            new.to_uppercase()
+        } else {
+            self.capitalised(new)
         };
         Some(format!("{head}{new}"))
     }

@@ -63,12 +63,13 @@ impl Decoded {
 
 /// xRFC TP1, "Normalization": resources are kept under canonical names. Another spelling would be a second key for one name.
 fn check_name(place: &Place, resource: &Resource) -> Result<(), String> {
-    match place.name == *resource.name() {
-        true => Ok(()),
-        false => Err(format!(
+    if place.name == *resource.name() {
+        Ok(())
+    } else {
+        Err(format!(
             "the name is not in its canonical form: expected {:?}",
             resource.name()
-        )),
+        ))
     }
 }
 

@@ -198,9 +198,10 @@ impl Lane {
             return;
         }
         // An empty value is a tombstone.
-        match value.is_empty() {
-            true => self.delete(entry, revision),
-            false => self.put(entry, created, revision, value),
+        if value.is_empty() {
+            self.delete(entry, revision);
+        } else {
+            self.put(entry, created, revision, value);
         }
     }
 

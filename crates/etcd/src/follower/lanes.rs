@@ -285,15 +285,20 @@ impl Lanes {
         let mut added = known.into_iter().chain(lane.added());
         added.find_map(|(entry, created)| {
             let mut others = self.lanes.iter().filter(|(other, _)| *other != name);
-            let (other, _) = others.find(|(other, lane)| match accepted.contains(*other) {
-                true => match lane.shows(entry) {
-                    // It serves the entry and keeps it.
-                    Some(None) => true,
-                    // Both are new, or it serves another version of the entry.
-                    Some(Some(theirs)) => lane.serves(entry) || (theirs, *other) < (created, name),
-                    None => false,
-                },
-                false => lane.serves(entry),
+            let (other, _) = others.find(|(other, lane)| {
+                if accepted.contains(*other) {
+                    match lane.shows(entry) {
+                        // It serves the entry and keeps it.
+                        Some(None) => true,
+                        // Both are new, or it serves another version of the entry.
+                        Some(Some(theirs)) => {
+                            lane.serves(entry) || (theirs, *other) < (created, name)
+                        }
+                        None => false,
+                    }
+                } else {
+                    lane.serves(entry)
+                }
             })?;
             Some(Obstacle::Duplicate {
                 entry: entry.clone(),

@@ -63,9 +63,10 @@ impl WatchedStage {
     /// Returns the entries of this stage that came, and forgets all others.
     pub(super) fn take(&mut self, publish: PublishId) -> BTreeMap<Entry, Option<New>> {
         let taken = mem::take(self);
-        match taken.publish == Some(publish) {
-            true => taken.entries,
-            false => BTreeMap::new(),
+        if taken.publish == Some(publish) {
+            taken.entries
+        } else {
+            BTreeMap::new()
         }
     }
 }

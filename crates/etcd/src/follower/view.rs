@@ -245,9 +245,10 @@ impl View {
     pub(super) fn track(&mut self, now: Instant) {
         for (_, lane) in self.lanes.iter_mut() {
             // A read under way decides nothing.
-            let is_diverged = match lane.is_reading() {
-                true => lane.diverged_since.is_some(),
-                false => lane.is_diverged(),
+            let is_diverged = if lane.is_reading() {
+                lane.diverged_since.is_some()
+            } else {
+                lane.is_diverged()
             };
             lane.diverged_since = is_diverged.then(|| lane.diverged_since.unwrap_or(now));
             let is_behind = lane.latest > lane.delivered;
@@ -286,9 +287,10 @@ impl Lane {
             (Some(publish), _) => {
                 self.apply_watched(publish);
                 let revision = self.head_revision;
-                self.stage = match self.is_vouched_for() {
-                    true => Stage::None,
-                    false => Stage::Wanted { publish, revision },
+                self.stage = if self.is_vouched_for() {
+                    Stage::None
+                } else {
+                    Stage::Wanted { publish, revision }
                 };
                 false
             }

@@ -86,8 +86,9 @@ impl Work {
 }
 
 fn delay_if(is_delayed: bool) -> Reaction {
-    match is_delayed {
-        true => Reaction::Delay,
-        false => Reaction::Continue,
+    if is_delayed {
+        Reaction::Delay
+    } else {
+        Reaction::Continue
     }
 }

@@ -155,10 +155,11 @@ pub(super) fn result(
     for entry in summary.changes.keys() {
         let (rest, new) = (rest(entry), new(entry));
         let is_readable = !in_etcd.unreadable.contains_key(&rest);
-        match is_readable && in_etcd.stored(entry) == new.as_ref() {
-            true => writes.remove(&rest),
-            false => writes.insert(rest, new),
-        };
+        if is_readable && in_etcd.stored(entry) == new.as_ref() {
+            writes.remove(&rest);
+        } else {
+            writes.insert(rest, new);
+        }
     }
     let mut result = entries_of(repaired.unwrap_or(in_etcd));
     for entry in summary.changes.keys() {

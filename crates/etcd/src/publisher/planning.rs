@@ -21,9 +21,10 @@ impl Work {
     pub(super) fn plan(&mut self) {
         let changes = self.changes.take().unwrap_or_default();
         let published = self.target();
-        let conflicting = match self.options.force {
-            true => Vec::new(),
-            false => conflicts(&changes, published),
+        let conflicting = if self.options.force {
+            Vec::new()
+        } else {
+            conflicts(&changes, published)
         };
         let elsewhere = changes.iter().filter(|(_, change)| change.new.is_some());
         let elsewhere =

@@ -115,9 +115,10 @@ impl Work {
         self.lane = lanes.remove(&self.keys.lane).unwrap_or_default();
         self.others = lanes;
         let dead = self.lane.dead_stages();
-        match dead.is_empty() || self.options.dry_run {
-            true => self.examine(),
-            false => self.phase = Phase::Undo(dead.into()),
+        if dead.is_empty() || self.options.dry_run {
+            self.examine();
+        } else {
+            self.phase = Phase::Undo(dead.into());
         }
     }
 
@@ -128,9 +129,10 @@ impl Work {
         {
             self.events.push_back(PublishEvent::Undone { publish });
         }
-        match dead.is_empty() {
-            true => self.examine(),
-            false => self.phase = Phase::Undo(dead),
+        if dead.is_empty() {
+            self.examine();
+        } else {
+            self.phase = Phase::Undo(dead);
         }
     }
 

@@ -129,9 +129,10 @@ impl Work {
             }
             _ => {
                 let walk = Walk::new(self.keys.head(), self.id, mod_revision, self.base());
-                match walk.is_over() {
-                    true => self.abandon(lease, None, Then::Again),
-                    false => self.phase = Phase::WalkBack { alive, walk },
+                if walk.is_over() {
+                    self.abandon(lease, None, Then::Again);
+                } else {
+                    self.phase = Phase::WalkBack { alive, walk };
                 }
             }
         }

@@ -147,13 +147,12 @@ impl DecisionPart {
                 Some(Version::parse(text).ok_or_else(|| format!("malformed version {text:?}"))?)
             }
         };
-        let good = match encoded.good.is_empty() {
-            true => None,
-            false => {
-                let stored = Stored::decode(encoded.good).map_err(|error| error.to_string())?;
-                let good = stored.resource(&place).map_err(|error| error.to_string())?;
-                Some(Arc::new(good))
-            }
+        let good = if encoded.good.is_empty() {
+            None
+        } else {
+            let stored = Stored::decode(encoded.good).map_err(|error| error.to_string())?;
+            let good = stored.resource(&place).map_err(|error| error.to_string())?;
+            Some(Arc::new(good))
         };
         Ok(Self {
             place,

@@ -501,9 +501,10 @@ fn check_duplicates(operations: &[RequestOp]) -> Result<(), EtcdError> {
             .next()
             .is_some_and(|key| &key[..] < end),
     };
-    match deletions.iter().any(is_deleted) {
-        true => Err(EtcdError::DuplicateKey),
-        false => Ok(()),
+    if deletions.iter().any(is_deleted) {
+        Err(EtcdError::DuplicateKey)
+    } else {
+        Ok(())
     }
 }
 
