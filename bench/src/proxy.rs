@@ -15,7 +15,7 @@ pub(crate) struct Proxy {
 
 #[derive(Debug, Default)]
 struct Shared {
-    asked: Arc<AtomicU64>,
+    requested: Arc<AtomicU64>,
     answered: Arc<AtomicU64>,
     link: Mutex<Link>,
 }
@@ -63,8 +63,8 @@ impl Proxy {
     }
 
     /// Bytes from the client.
-    pub(crate) fn asked(&self) -> u64 {
-        self.shared.asked.load(Ordering::Relaxed)
+    pub(crate) fn requested(&self) -> u64 {
+        self.shared.requested.load(Ordering::Relaxed)
     }
 
     /// Bytes to the client.
@@ -109,7 +109,7 @@ impl Shared {
             state.sockets.push(server.try_clone()?);
             state.first.get_or_insert_with(Instant::now);
         }
-        one_way(client, server, &self.asked)?;
+        one_way(client, server, &self.requested)?;
         one_way(server, client, &self.answered)
     }
 }

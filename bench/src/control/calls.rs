@@ -90,7 +90,7 @@ impl Client {
 
 /// Requests the results of the client.
 pub(crate) fn status(client: &mut Part) -> Result<Status, String> {
-    client.tell("status")?;
+    client.send_line("status")?;
     let line = client.answer()?;
     let numbers: Result<Vec<u64>, _> = line.split_whitespace().map(str::parse).collect();
     match numbers.as_deref() {

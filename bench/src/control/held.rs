@@ -94,7 +94,7 @@ fn measure(
     let held = ask(&mut client, "bytes")?;
     let before = client.cpu_micros()?;
     for change in 1..=changes {
-        server.tell("change")?;
+        server.send_line("change")?;
         until(&mut client, count + change)?;
     }
     let per_change = (client.cpu_micros()? - before) as f64 / changes.max(1) as f64;
@@ -121,7 +121,7 @@ fn until(client: &mut Part, updates: usize) -> Result<(), String> {
 }
 
 fn ask(client: &mut Part, line: &str) -> Result<usize, String> {
-    client.tell(line)?;
+    client.send_line(line)?;
     let answer = client.answer()?;
     answer
         .parse()

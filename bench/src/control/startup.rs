@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Result of one start.
 #[derive(Debug, Clone, Copy)]
 struct Started {
-    asked: u64,
+    requested: u64,
     answered: u64,
     first: Duration,
 }
@@ -24,7 +24,7 @@ struct Started {
 pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String> {
     let (sizes, rounds) = (size.resources, size.rounds);
     let backend = Part::start_on(Processors::Beside, &Role::Backend)?;
-    let mut asked_by_us = Vec::new();
+    let mut requested_by_us = Vec::new();
     for &clusters in sizes {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let yaml: String = (0..clusters)
@@ -40,7 +40,7 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
         let late = || format!("oxds makes no call within {TIMEOUT:?}");
         start(Client::Oxds, control.hello(), 1)?.ok_or_else(late)?;
         let ours = start(Client::Oxds, control.hello(), rounds)?.ok_or_else(late)?;
-        asked_by_us.push(ours.asked as f64 / clusters as f64);
+        requested_by_us.push(ours.requested as f64 / clusters as f64);
         for peer in [Client::TonicXds, Client::GrpcGo] {
             let theirs = start(peer, control.hello(), rounds);
             let name = peer.name();
@@ -53,8 +53,8 @@ pub(crate) fn run(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
         }
     }
     // Ten times the clusters must take ten times the bytes, not a hundred times.
-    let growth = asked_by_us[1] / asked_by_us[0];
-    table.limit("R-5", "bytes asked per cluster, growth", growth, 1.5);
+    let growth = requested_by_us[1] / requested_by_us[0];
+    table.limit("R-5", "request bytes per cluster, growth", growth, 1.5);
     Ok(())
 }
 
@@ -70,14 +70,14 @@ fn start(client: Client, control_plane: &str, rounds: usize) -> Result<Option<St
         // The acknowledgements after its first call are part of its start.
         std::thread::sleep(Duration::from_millis(200));
         all.push(Started {
-            asked: proxy.asked(),
+            requested: proxy.requested(),
             answered: proxy.answered(),
             first: status.first,
         });
     }
     let middle = |figure: fn(&Started) -> f64| median(all.iter().map(figure).collect());
     Ok(Some(Started {
-        asked: middle(|of| of.asked as f64) as u64,
+        requested: middle(|of| of.requested as f64) as u64,
         answered: middle(|of| of.answered as f64) as u64,
         first: Duration::from_secs_f64(middle(|of| of.first.as_secs_f64())),
     }))
@@ -96,7 +96,12 @@ fn rows(table: &mut Table, clusters: usize, ours: Started, (peer, theirs): (Clie
     let kib = |bytes: u64| bytes as f64 / 1024.0;
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     let half = Target::AtMost(0.5);
-    row("asked (KiB)", kib(ours.asked), kib(theirs.asked), half);
+    row(
+        "requested (KiB)",
+        kib(ours.requested),
+        kib(theirs.requested),
+        half,
+    );
     row(
         "answered (KiB)",
         kib(ours.answered),

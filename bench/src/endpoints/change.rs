@@ -89,14 +89,14 @@ fn measure(client: Client, size: &Changes, rate: u32) -> Result<Changed, String>
     let mut times = Vec::new();
     let mut missed = false;
     for change in 1..=changes {
-        let told = Instant::now();
-        rig.control.tell("change")?;
+        let sent = Instant::now();
+        rig.control.send_line("change")?;
         while !missed && accepted(&mut rig.changed)? < change {
-            missed = told.elapsed() > LATEST;
+            missed = sent.elapsed() > LATEST;
             std::thread::sleep(Duration::from_millis(1));
         }
-        times.push(told.elapsed().as_secs_f64());
-        std::thread::sleep(PERIOD.saturating_sub(told.elapsed()));
+        times.push(sent.elapsed().as_secs_f64());
+        std::thread::sleep(PERIOD.saturating_sub(sent.elapsed()));
     }
     if is_judged {
         rig.settle()?;

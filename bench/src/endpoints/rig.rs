@@ -90,7 +90,7 @@ impl Rig {
 
 /// Returns the number of connections that a backend has accepted.
 pub(super) fn accepted(backend: &mut Part) -> Result<usize, String> {
-    backend.tell("accepted")?;
+    backend.send_line("accepted")?;
     let line = backend.answer()?;
     line.parse().map_err(|_| format!("not a number: {line}"))
 }

@@ -71,7 +71,7 @@ fn measure(contestant: Contestant, clusters: usize, changes: usize) -> Result<Me
 /// Changes a cluster, and returns the time until the probe had it.
 async fn change(server: &mut Part, probe: &mut Probe) -> Result<Duration, String> {
     let start = Instant::now();
-    server.tell("change")?;
+    server.send_line("change")?;
     probe.next_change().await?;
     Ok(start.elapsed())
 }

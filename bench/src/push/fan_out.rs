@@ -27,7 +27,7 @@ struct Shape {
     /// The resources that one client requests; all if empty.
     names: fn(usize) -> Vec<String>,
     /// Clients that one change concerns.
-    told: usize,
+    recipients: usize,
     /// Target until the last client has it, in microseconds.
     last_micros: f64,
     /// The same over TLS, for scenarios that have it.
@@ -41,7 +41,7 @@ pub(crate) fn all(_: &Plan, size: Size, table: &mut Table) -> Result<(), String>
         holding: Holding::Clusters,
         size,
         names: |_| Vec::new(),
-        told: size.clients,
+        recipients: size.clients,
         last_micros: 2_000.0,
         last_micros_over_tls: None,
     };
@@ -55,7 +55,7 @@ pub(crate) fn one_name(_: &Plan, size: Size, table: &mut Table) -> Result<(), St
         holding: Holding::Assignments,
         size,
         names: |_| vec![resource_name(0)],
-        told: size.clients,
+        recipients: size.clients,
         last_micros: 15_000.0,
         last_micros_over_tls: Some(25_000.0),
     };
@@ -74,7 +74,7 @@ pub(crate) fn ten_names(_: &Plan, size: Size, table: &mut Table) -> Result<(), S
             let first = client / 10 * 10;
             (first..first + 10).map(resource_name).collect()
         },
-        told: 10,
+        recipients: 10,
         last_micros: 1_000.0,
         last_micros_over_tls: None,
     };
@@ -101,7 +101,7 @@ fn scenario(shape: &Shape, table: &mut Table) -> Result<(), String> {
             });
         };
         let median = |pushes: &Pushes| percentile_micros(&pushes.last, 0.5);
-        let what = format!("last of {} clients, p50 (us)", shape.told);
+        let what = format!("last of {} clients, p50 (us)", shape.recipients);
         row(&what, median(&ours), median(&theirs), Target::None);
         row(
             "server CPU per change (us)",
@@ -139,7 +139,7 @@ fn two_versions(shape: &Shape, one_version: &Pushes, table: &mut Table) -> Resul
             let half = shape.size.clients / 2;
             rig.swarm.fill(half, &first, shape.size.many()).await?;
         }
-        rig.pushes(shape.size.steps, ENOUGH, shape.told).await
+        rig.pushes(shape.size.steps, ENOUGH, shape.recipients).await
     });
     let pushes = pushes.map_err(|error| format!("half on v2: {error}"))?;
     table.row(&Row {
@@ -209,7 +209,7 @@ fn judge(shape: &Shape, ours: &Pushes, table: &mut Table) {
         shape.id,
         "wake-ups per change",
         per_change(counts.wakeups),
-        shape.told as f64,
+        shape.recipients as f64,
     );
 }
 
@@ -230,5 +230,5 @@ async fn measure(shape: &Shape, mut rig: Rig) -> Result<Pushes, String> {
         };
         rig.swarm.fill(1, &first, resources).await?;
     }
-    rig.pushes(shape.size.steps, ENOUGH, shape.told).await
+    rig.pushes(shape.size.steps, ENOUGH, shape.recipients).await
 }

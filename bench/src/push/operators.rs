@@ -69,7 +69,8 @@ async fn fill(crowd: &mut Swarm, size: Size) -> Result<(), String> {
 
 /// O-1: time and size of each page, after a change that none of them has seen.
 async fn pages(rig: &mut Rig, size: Size, table: &mut Table) -> Result<(), String> {
-    rig.server.tell(&format!("graph {}", size.many() / 10))?;
+    rig.server
+        .send_line(&format!("graph {}", size.many() / 10))?;
     let last = (size.many() / 10) - 1;
     let graph = format!("/graph?listener=graph&path=/service.{last}/Get");
     let paths = [
@@ -89,7 +90,7 @@ async fn pages(rig: &mut Rig, size: Size, table: &mut Table) -> Result<(), Strin
     for (what, path) in paths {
         let (mut times, mut bytes) = (Vec::new(), 0);
         for _ in 0..size.rounds {
-            rig.server.tell("change")?;
+            rig.server.send_line("change")?;
             // During this time the clients of this thread answer pings: a server ends connections that do not.
             tokio::time::sleep(STALE).await;
             let fetched = page(&http, path).await?;

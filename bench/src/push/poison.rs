@@ -113,7 +113,7 @@ async fn measure(
         ..Commands::default()
     });
     let start = Instant::now();
-    rig.server.tell(&format!("poison {batch}"))?;
+    rig.server.send_line(&format!("poison {batch}"))?;
     let all = clients as u64;
     rig.swarm.until(all, |counted| counted.large).await?;
     let left = WATCHED.saturating_sub(start.elapsed());
@@ -126,7 +126,7 @@ async fn measure(
     let accepted = accepted.then(|| start.elapsed());
     let without = all - rig.swarm.mark().complete;
     for _ in 0..CHANGES {
-        rig.server.tell("change")?;
+        rig.server.send_line("change")?;
         tokio::time::sleep(WATCHED / CHANGES as u32).await;
     }
     Ok(Measurement {

@@ -49,10 +49,10 @@ async fn measure(
     let mut took: Vec<Duration> = Vec::with_capacity(rounds);
     for _ in 0..rounds {
         let start = Instant::now();
-        server.tell(&format!("replace {form}"))?;
-        let told = probe.next_change().await?;
-        if told != 1 {
-            return Err(format!("{told} resources for one change"));
+        server.send_line(&format!("replace {form}"))?;
+        let changed = probe.next_change().await?;
+        if changed != 1 {
+            return Err(format!("{changed} resources for one change"));
         }
         took.push(start.elapsed());
     }

@@ -144,40 +144,40 @@ impl Rig {
         metrics.map(Counts::read).transpose()
     }
 
-    /// Changes a resource, and waits until `told` clients have it.
-    pub(super) async fn change(&mut self, told: usize) -> Result<Duration, String> {
+    /// Changes a resource, and waits until `recipients` clients have it.
+    pub(super) async fn change(&mut self, recipients: usize) -> Result<Duration, String> {
         let before = self.swarm.mark();
         let start = Instant::now();
-        self.server.tell("change")?;
-        let goal = before.messages + told as u64;
+        self.server.send_line("change")?;
+        let goal = before.messages + recipients as u64;
         let last = self.swarm.until(goal, |counted| counted.messages).await?;
         Ok(last.duration_since(start))
     }
 
-    /// Repeats changes up to `at_most` times or until `enough` time has passed; each change must reach exactly `told`
+    /// Repeats changes up to `at_most` times or until `enough` time has passed; each change must reach exactly `recipients`
     /// clients.
     pub(super) async fn pushes(
         &mut self,
         at_most: usize,
         enough: Duration,
-        told: usize,
+        recipients: usize,
     ) -> Result<Pushes, String> {
         // The first changes pay for caches and allocations that stay.
         for _ in 0..(at_most / 10).clamp(1, 5) {
-            self.change(told).await?;
+            self.change(recipients).await?;
         }
         let (before, counts) = (self.swarm.mark(), self.counts()?);
         let cpu_before = self.server.cpu_micros()?;
         let mut last = Vec::with_capacity(at_most);
         let end = Instant::now() + enough;
         while last.len() < at_most && (last.is_empty() || Instant::now() < end) {
-            last.push(self.change(told).await?);
+            last.push(self.change(recipients).await?);
         }
         let cpu = self.server.cpu_micros()? - cpu_before;
         let messages = self.swarm.mark().messages - before.messages;
-        if messages != (last.len() * told) as u64 {
+        if messages != (last.len() * recipients) as u64 {
             return Err(format!(
-                "{messages} responses to {} changes for {told}",
+                "{messages} responses to {} changes for {recipients}",
                 last.len()
             ));
         }

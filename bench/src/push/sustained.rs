@@ -91,7 +91,7 @@ async fn measure(
     let cpu = rig.server.cpu_micros()?;
     let start = Instant::now();
     rig.server
-        .tell(&format!("storm {RATE} {}", length.as_millis()))?;
+        .send_line(&format!("storm {RATE} {}", length.as_millis()))?;
     let mut staleness = Vec::new();
     let mut early = None;
     while start.elapsed() < length {

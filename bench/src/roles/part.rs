@@ -87,7 +87,7 @@ impl Part {
     }
 
     /// Writes a line to the part.
-    pub(crate) fn tell(&mut self, line: &str) -> Result<(), String> {
+    pub(crate) fn send_line(&mut self, line: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("a part without input")?;
         input
             .write_all(format!("{line}\n").as_bytes())
@@ -101,7 +101,7 @@ impl Part {
 
     /// Memory without garbage.
     pub(crate) fn footprint(&mut self) -> Result<Footprint, String> {
-        self.tell("heap")?;
+        self.send_line("heap")?;
         let line = self.answer()?;
         let live = match line.as_str() {
             "-" => None,
@@ -170,7 +170,7 @@ impl Part {
     }
 
     fn ask(&mut self, number: &str) -> Result<u64, String> {
-        self.tell(number)?;
+        self.send_line(number)?;
         let line = self.answer()?;
         line.parse().map_err(|_| format!("not a number: {line}"))
     }

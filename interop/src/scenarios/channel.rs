@@ -162,14 +162,15 @@ async fn calls_end_with_a_deletion(cx: Context) -> Fallible {
     mesh.load.calls.none_failed()?;
 
     mesh.folder.remove("listener.yaml")?;
-    let told = |failure: &String| failure.starts_with(UNAVAILABLE) && failure.contains("shop");
+    let names_target =
+        |failure: &String| failure.starts_with(UNAVAILABLE) && failure.contains("shop");
     mesh.load
         .calls
         .settle(
             "calls that fail and name the listener",
             SETTLED,
             SOON,
-            |counts| counts.by_backend.is_empty() && counts.failures.iter().all(told),
+            |counts| counts.by_backend.is_empty() && counts.failures.iter().all(names_target),
         )
         .await?;
 

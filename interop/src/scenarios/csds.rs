@@ -109,9 +109,9 @@ async fn oxds_csds_reads(cx: Context, client: Client) -> Fallible {
     )?;
     until("a NACKED cluster", SOON, async || {
         let (table, code) = csds(&cx, address, "table").await?;
-        let is_told = |line: &str| line.contains("NACKED") && line.contains("blue");
-        let told = table.lines().any(is_told) && code == 1;
-        told.then_some(Some(())).ok_or_else(|| table.into())
+        let is_shown = |line: &str| line.contains("NACKED") && line.contains("blue");
+        let shown = table.lines().any(is_shown) && code == 1;
+        shown.then_some(Some(())).ok_or_else(|| table.into())
     })
     .await
 }
@@ -164,10 +164,10 @@ async fn tells_what_envoy_has(cx: Context) -> Fallible {
     }
     let mut versions = mesh.envoy.cluster_versions().await?;
     versions.sort();
-    let told = seen.iter().filter(|s| s.kind == "Cluster");
-    let told: Vec<_> = told.map(|s| (s.name.clone(), s.version.clone())).collect();
-    if told != versions {
-        return Err(format!("CSDS shows {told:?}, Envoy has {versions:?}").into());
+    let shown = seen.iter().filter(|s| s.kind == "Cluster");
+    let shown: Vec<_> = shown.map(|s| (s.name.clone(), s.version.clone())).collect();
+    if shown != versions {
+        return Err(format!("CSDS shows {shown:?}, Envoy has {versions:?}").into());
     }
 
     let poison = cluster_with("poison", "lb_policy: CLUSTER_PROVIDED");

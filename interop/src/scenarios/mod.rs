@@ -13,8 +13,8 @@ mod differential;
 mod envoy;
 mod envoy_deprecations;
 mod envoy_files;
-mod envoy_kinds;
 mod envoy_nacks;
+mod envoy_resource_types;
 mod envoy_scopes;
 mod envoy_transports;
 mod etcd;
@@ -46,7 +46,7 @@ pub(crate) fn all() -> Vec<Scenario> {
         api::scenarios(),
         envoy::scenarios(),
         envoy_transports::scenarios(),
-        envoy_kinds::scenarios(),
+        envoy_resource_types::scenarios(),
         envoy_nacks::scenarios(),
         envoy_scopes::scenarios(),
         envoy_deprecations::scenarios(),

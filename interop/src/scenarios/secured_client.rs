@@ -97,12 +97,12 @@ async fn polls_to_python(cx: Context) -> Fallible {
         Ok(client.watch_from::<Cluster>(&rest.into(), "a")?)
     };
     let mut a = watch(certificates.bootstrap_with_token(plane.http)?)?;
-    told(&mut a, |update| is_of(update, "one")).await?;
+    receives(&mut a, |update| is_of(update, "one")).await?;
     plane.polled("clusters - interop 200", SOON).await?;
 
     let json = certificates.bootstrap(plane.http, Tls::Mutual).to_string();
     let mut without = watch(Bootstrap::from_json(&json)?)?;
-    told(&mut without, |update| match update {
+    receives(&mut without, |update| match update {
         Update::Changed(Err(error)) => error.to_string().contains("HTTP 401"),
         _ => false,
     })
@@ -111,7 +111,7 @@ async fn polls_to_python(cx: Context) -> Fallible {
 
     certificates.renew()?;
     publish(&cx.dir, "2", &[("a", "two")])?;
-    told(&mut a, |update| is_of(update, "two")).await?;
+    receives(&mut a, |update| is_of(update, "two")).await?;
     plane.polled("clusters 1 interop 200", SOON).await
 }
 
@@ -120,7 +120,7 @@ fn is_of(update: &Update<Arc<Cluster>>, service: &str) -> bool {
 }
 
 /// Waits for such an update.
-async fn told(
+async fn receives(
     watch: &mut Watch<Cluster>,
     wanted: impl Fn(&Update<Arc<Cluster>>) -> bool,
 ) -> Fallible {
@@ -132,6 +132,6 @@ async fn told(
         }
         Err("the client is gone".into())
     };
-    let told = timeout(SOON, waiting).await;
-    told.map_err(|_| "it was not told in time")?
+    let received = timeout(SOON, waiting).await;
+    received.map_err(|_| "no such update in time")?
 }

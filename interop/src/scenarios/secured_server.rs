@@ -263,8 +263,8 @@ async fn added(watch: &mut Process, name: &str) -> Fallible {
         let lines = lines
             .iter()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let told = |line: &Value| line["change"] == "added" && line["name"] == name;
-        Ok(lines.into_iter().any(|line| told(&line)).then_some(()))
+        let is_added = |line: &Value| line["change"] == "added" && line["name"] == name;
+        Ok(lines.into_iter().any(|line| is_added(&line)).then_some(()))
     })
     .await
 }

@@ -39,7 +39,7 @@ fn client() -> Fallible<XdsClient> {
 
 async fn next<T: Typed>(watch: &mut Watch<T>) -> Fallible<Update<Arc<T>>> {
     let next = timeout(SOON, watch.next()).await;
-    let next = next.map_err(|_| "nothing was told in time")?;
+    let next = next.map_err(|_| "no update in time")?;
     next.ok_or_else(|| "the client is gone".into())
 }
 

@@ -139,7 +139,7 @@ async fn apply(clusters: usize, times: Times) -> Result<Cost, String> {
     probe.sync(clusters).await?;
     let mut subject = (server, probe);
     let mut change = async |(server, probe): &mut (Part, Probe)| {
-        server.tell("change")?;
+        server.send_line("change")?;
         probe.next_change().await.map(drop)
     };
     times

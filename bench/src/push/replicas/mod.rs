@@ -10,7 +10,7 @@
 //!   └───────────────────┘            └─────────────────────────────┘
 //! ```
 //!
-//! The writer's own watch tells when etcd has committed a publish: the figures are the time after that, so that etcd's
+//! The writer's own watch shows when etcd has committed a publish: the figures are the time after that, so that etcd's
 //! disk does not count. The plain alternative to replicas is go-control-plane with a linear cache that etcd's Go client
 //! feeds, a key per resource; it has no atomic publishes, no checks and no state of replicas.
 //!

@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of frames of one byte, none of which is ready at once.
+    /// A body of frames of one byte, each of which is ready later.
     fn stream(text: &'static str) -> RequestBody {
         let frames = text.as_bytes().chunks(1);
         let frames = frames.map(|chunk| Ok::<_, Status>(Frame::data(Bytes::from_static(chunk))));

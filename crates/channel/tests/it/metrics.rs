@@ -254,7 +254,7 @@ async fn c260_failed_calls_have_their_status() {
     let [backend] = backends().await;
     let kept = RecordedMetrics::new(&[]);
     let (script, channel) = recorded(builder(), &kept);
-    // given an error of the control plane, there is no attempt
+    // given an error of the control plane, no attempt starts
     script.fail("gone");
     eventually(|| channel.status().error.is_some()).await;
     call_once(&channel).await.unwrap_err();

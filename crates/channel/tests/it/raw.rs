@@ -98,7 +98,7 @@ impl GoAway {
     }
 }
 
-/// A server that answers unary calls with "hello", and ends connections as told.
+/// A server that answers unary calls with "hello", and ends connections on command.
 #[derive(Debug)]
 pub(crate) struct RawBackend {
     address: SocketAddr,

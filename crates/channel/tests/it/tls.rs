@@ -335,9 +335,9 @@ async fn c204_system_roots_do_not_accept_other_authorities() {
     );
 }
 
-/// given a folder of revocation lists / then a revoked endpoint is refused, and the error names the instance.
+/// given a folder of revocation lists / then a revoked endpoint is rejected, and the error names the instance.
 #[tokio::test]
-async fn a69_revoked_endpoint_is_refused() {
+async fn a69_revoked_endpoint_is_rejected() {
     let mesh = Mesh::new();
     let folder = mesh.path("crls");
     std::fs::create_dir(&folder).unwrap();

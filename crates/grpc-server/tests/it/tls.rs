@@ -184,7 +184,7 @@ async fn c259_chain_with_tls_serves_by_mtls() {
 }
 
 #[tokio::test]
-async fn c259_clients_without_a_valid_certificate_are_refused() {
+async fn c259_clients_without_a_valid_certificate_are_rejected() {
     let mesh = Mesh::new();
     let world = mesh.serving().await;
     let names = &["spiffe://mesh/client"];
@@ -302,10 +302,10 @@ async fn a29_server_resumes_sessions_until_rotation() {
     connection.call("Call").await.unwrap_err();
 }
 
-/// given a folder of revocation lists / then a revoked client is refused, other clients get in, and a session of before
+/// given a folder of revocation lists / then a revoked client is rejected, other clients get in, and a session of before
 /// is not resumed.
 #[tokio::test]
-async fn a69_revoked_client_is_refused() {
+async fn a69_revoked_client_is_rejected() {
     let mesh = Mesh::new();
     let folder = mesh.path("crls");
     std::fs::create_dir(&folder).unwrap();

@@ -96,7 +96,7 @@ async fn tokens(cx: Context, release: Release) -> Fallible {
         reason,
         Some(Reason::WrongPassword("replica".to_owned())),
     )?;
-    // etcd 3.4 tells its state without a user.
+    // etcd 3.4 returns its state without a user.
     let anonymous = EtcdClient::connect(&endpoint, &member.plain()?).await;
     let refused = match anonymous {
         Ok(client) => client.range(read("/oxds/")).await.err(),

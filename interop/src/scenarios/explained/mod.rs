@@ -90,11 +90,11 @@ async fn envoy(
 }
 
 /// A test of `oxds route test`: a request, with the result of the client.
-fn case(place: (&str, String), rules: &str, asked: &DrawnRequest, found: (&str, Value)) -> Value {
+fn case(place: (&str, String), rules: &str, drawn: &DrawnRequest, found: (&str, Value)) -> Value {
     let mut case = json!({
-        "request": asked.path,
-        "authority": asked.authority,
-        "headers": asked.headers,
+        "request": drawn.path,
+        "authority": drawn.authority,
+        "headers": drawn.headers,
         "as": rules,
     });
     for (field, value) in [(place.0, place.1.into()), found] {
@@ -164,9 +164,9 @@ async fn envoy_routes(cx: Context) -> Fallible {
         }
     }
     let (_oxds, _envoy, address) = envoy(&cx, &folder, &hosts, &clusters).await?;
-    let sent = requests.iter().map(|asked| {
-        let request = Request::get(&asked.path).header("host", &asked.authority);
-        let mut headers = asked.headers.iter();
+    let sent = requests.iter().map(|drawn| {
+        let request = Request::get(&drawn.path).header("host", &drawn.authority);
+        let mut headers = drawn.headers.iter();
         headers
             .try_fold(request, |request, (name, value)| {
                 Some(request.header(*name, *value))
@@ -174,13 +174,13 @@ async fn envoy_routes(cx: Context) -> Fallible {
             .unwrap_or_default()
     });
     let responses = client::get_each(address, sent).await?;
-    let cases = requests.iter().zip(&responses).map(|(asked, response)| {
+    let cases = requests.iter().zip(&responses).map(|(drawn, response)| {
         let found = match response.status().as_u16() {
             200 => ("cluster", String::from_utf8_lossy(response.body()).into()),
             status @ (302 | 418) => ("status", status.into()),
             _ => ("fails", true.into()),
         };
-        case(("listener", LISTENER.to_owned()), "envoy", asked, found)
+        case(("listener", LISTENER.to_owned()), "envoy", drawn, found)
     });
     assert_explained(&cx, &folder, cases.collect()).await
 }
@@ -295,9 +295,9 @@ async fn grpc_go_routes(cx: Context) -> Fallible {
     }
     let oxds = Oxds::serve(&cx, &folder).await?;
     let file = bootstrap(&cx, Bootstrap::Grpc, oxds.grpc).await?;
-    let lines = requests.iter().enumerate().map(|(number, asked)| {
-        let target = format!("xds:///{}", asked.authority);
-        json!({ "Number": number, "Target": target, "Method": asked.path, "Headers": asked.headers })
+    let lines = requests.iter().enumerate().map(|(number, drawn)| {
+        let target = format!("xds:///{}", drawn.authority);
+        json!({ "Number": number, "Target": target, "Method": drawn.path, "Headers": drawn.headers })
             .to_string()
     });
     let list = cx.dir.join("requests.jsonl");
@@ -316,9 +316,9 @@ async fn grpc_go_routes(cx: Context) -> Fallible {
             (Some("failed"), Some("Unavailable")) => ("fails", true.into()),
             other => return Err(format!("request {number}: {other:?}").into()),
         };
-        let asked = requests.get(number).ok_or("an unknown request")?;
-        let target = format!("xds:///{}", asked.authority);
-        cases.push(case(("target", target), "grpc", asked, found));
+        let drawn = requests.get(number).ok_or("an unknown request")?;
+        let target = format!("xds:///{}", drawn.authority);
+        cases.push(case(("target", target), "grpc", drawn, found));
     }
     if cases.len() != requests.len() {
         return Err(format!("{} of {} calls ended", cases.len(), requests.len()).into());

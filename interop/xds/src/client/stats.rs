@@ -111,12 +111,12 @@ impl Stats {
         };
         let calls = number("num_rpcs", request.num_rpcs)?;
         let limit = Duration::from_secs(number("timeout_sec", request.timeout_sec)?);
-        let (asked, ended) = self.watch(calls, &request.metadata_keys);
+        let (registration, ended) = self.watch(calls, &request.metadata_keys);
         if calls > 0 {
             // The calls that ended in time are the response.
             let _ = tokio::time::timeout(limit, ended).await;
         }
-        Ok(asked.take())
+        Ok(registration.take())
     }
 
     fn watch(&self, calls: u64, keys: &[String]) -> (Registration<'_>, oneshot::Receiver<()>) {

@@ -239,8 +239,8 @@ async fn last_load_report_is_sent_on_interrupt() {
     assert_eq!(mesh.client.end().await.code(), Some(0));
     let loads = mesh.loads.loads();
     let places = loads.iter().flat_map(|load| &load.localities);
-    let told: u64 = places.map(|place| place.requests.succeeded).sum();
-    assert!(told >= 5, "{loads:?}");
+    let reported: u64 = places.map(|place| place.requests.succeeded).sum();
+    assert!(reported >= 5, "{loads:?}");
 }
 
 /// Given an expected status, then it counts as success, and another status does not.

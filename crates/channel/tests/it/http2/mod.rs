@@ -290,7 +290,7 @@ async fn dropped_response_cancels_request_and_stream() {
 
 #[tokio::test]
 async fn failed_request_body_is_the_status_of_the_rpc() {
-    // given a server that answers a request only if told to, and reports how it ended
+    // given a server that answers a request only on command, and reports how it ended
     let (seen, mut ends) = mpsc::unbounded_channel();
     let backend = server(h2::server::Builder::new(), move |request, mut respond| {
         let seen = seen.clone();

@@ -15,7 +15,7 @@ pub(super) enum Ending {
     Killed,
     /// The writer does not know whether it succeeded.
     Unknown,
-    /// The writer was told that nothing was published.
+    /// The writer reported that nothing was published.
     Failed,
 }
 

@@ -32,7 +32,7 @@ const CALL: Duration = Duration::from_secs(2);
 /// Result of a publish.
 #[derive(Debug)]
 pub(super) enum Done {
-    /// The writer says that it succeeded, and by which id if it tells.
+    /// The writer reports success, with the id if it knows it.
     Acknowledged(Option<PublishId>),
     Killed,
     Unknown,

@@ -46,7 +46,7 @@ impl Record {
         self.begun.insert(change.number, change);
     }
 
-    /// Notes that a writer was told that its publish succeeded, and by which id if it knows.
+    /// Notes that a writer reported the success of its publish, and by which id if it knows.
     pub(super) fn acknowledge(&mut self, number: usize, publish: Option<PublishId>) {
         self.acknowledged.insert(number, publish);
     }

@@ -153,7 +153,7 @@ async fn write(site: Site, desk: Arc<Mutex<WriterWork>>) {
     }
 }
 
-/// Publishes, once more if the store went back. Returns whether the writer was told that it succeeded.
+/// Publishes, once more if the store went back. Returns whether the writer reported success.
 async fn publish(site: &Site, folder: &str, job: &Job) -> Fallible<bool> {
     let mut done = once(site, folder, job, job.manner).await?;
     if matches!(done, Done::WentBack) {
