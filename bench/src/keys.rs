@@ -38,11 +38,8 @@ fn ca(folder: &Path) -> PathBuf {
 
 /// The control plane's side: it requires a client certificate.
 pub(crate) fn security(folder: &Path) -> Result<Security, String> {
-    let files = TlsFiles {
-        certificate: folder.join("server.pem"),
-        key: folder.join("server.key"),
-        client_ca: Some(ca(folder)),
-    };
+    let files =
+        TlsFiles::new(folder.join("server.pem"), folder.join("server.key")).client_ca(ca(folder));
     Security::default()
         .tls(&files)
         .map_err(|error| error.to_string())

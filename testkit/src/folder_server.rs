@@ -9,7 +9,7 @@
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use oxds_server::{DirStore, Security, Server, State, StateOptions, dir};
+use oxds_server::{DirStore, SavedState, Security, Server, StateOptions, dir};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -73,11 +73,11 @@ impl FolderServer {
     }
 
     /// Opens the state. The process that was killed may hold it for a moment longer.
-    fn state(&self) -> Option<State> {
+    fn state(&self) -> Option<SavedState> {
         let folder = self.state.as_ref()?.path();
         let end = std::time::Instant::now() + SOON;
         loop {
-            match State::open(folder, StateOptions::of_folder(self.folder.path())) {
+            match SavedState::open(folder, StateOptions::of_folder(self.folder.path())) {
                 Ok(state) => return Some(state),
                 Err(error) => assert!(std::time::Instant::now() < end, "{error}"),
             }
@@ -126,7 +126,7 @@ impl FolderServer {
             .build()
             .unwrap();
         let (state, mut options) = (self.state(), dir::Options::default());
-        options.last_good = state.as_ref().and_then(State::last_good);
+        options.last_good = state.as_ref().and_then(SavedState::last_good);
         let store = DirStore::open(self.folder.path(), options).unwrap();
         let address = self.address;
         let (tell, told) = std::sync::mpsc::channel();

@@ -50,7 +50,7 @@ pub struct DeprecatedElement {
     /// Number of uses.
     pub uses: usize,
     /// Places of the uses, one per resource; at most 100.
-    pub places: Vec<Place>,
+    pub places: Vec<FirstUse>,
     /// Resources that are not listed.
     pub more_places: usize,
     /// Clients that have one of the resources, by name and version; `None` without a server.
@@ -60,7 +60,7 @@ pub struct DeprecatedElement {
 /// The first use of an element in a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Place {
+pub struct FirstUse {
     /// File or key.
     pub file: String,
     /// Line, from 1.
@@ -105,7 +105,7 @@ impl Deprecations {
                 .or_insert_with(|| DeprecatedElement::of(use_));
             element.uses += use_.count;
             if element.places.len() < MAX_PLACES {
-                element.places.push(Place {
+                element.places.push(FirstUse {
                     file: document.display().to_string(),
                     line: use_.position.map(|at| at.line),
                     column: use_.position.map(|at| at.column),

@@ -24,7 +24,7 @@ use crate::watches::{Watches, is_change};
 const QUIET: Duration = Duration::from_millis(50);
 /// Waits for [`QUIET`] until a layer is read nevertheless.
 const MAX_WAITS: usize = 10;
-/// Looks until the watches of a layer whose folders change meanwhile are complete.
+/// Looks until the watches of a layer whose folders change at the same time are complete.
 const MAX_LOOKS: usize = 10;
 
 /// A runtime layer on disk.

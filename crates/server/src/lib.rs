@@ -46,7 +46,7 @@
 //! | serve other resources to some nodes | [`Cache::replace_group`], [`Cache::update`] |
 //! | serve a folder, and follow its changes | [`DirStore`] with [`Builder::store`] |
 //! | follow a source of your own | the trait [`Store`] |
-//! | serve the last good state while the store is away at start | [`State`], with [`Builder::state`] |
+//! | serve the last good state while the store is away at start | [`SavedState`], with [`Builder::state`] |
 //! | observe clients, deny their calls, prepare the configuration of a node | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
 //! | authenticate clients by certificates | [`Security`] |
 //! | override settings while the server runs | [`Runtime`], with [`Builder::runtime`] |
@@ -93,8 +93,8 @@ mod transport;
 mod watches;
 
 pub use cache::{Cache, OlderMajors, OlderMajorsError};
-pub use calls::{CsdsAccess, Limits};
-pub use deprecations::{ClientVersion, DeprecatedElement, Deprecations, Place};
+pub use calls::{CsdsAccess, Limits, Timers};
+pub use deprecations::{ClientVersion, DeprecatedElement, Deprecations, FirstUse};
 pub use files::FileSink;
 pub use hooks::{Call, HookFuture, Hooks, Nack, Observer, SentResponse};
 pub use load::{ClusterLoad, Counts, LoadReports, LocalityLoad, Metric};
@@ -106,8 +106,8 @@ pub use server::{Builder, Server};
 pub use store::dir::{self, DirStore};
 pub use store::{
     ClientCounts, Connection, Demand, DeprecatedUses, Finding, FindingCounts, LaneState, LastGood,
-    NoticeCounts, Origin, PlacedUse, Reporter, ServerLink, Severity, State, StateError,
-    StateOptions, Store, StoreSpace, Update, Wanted,
+    NoticeCounts, Origin, PlacedUse, Reporter, SavedState, ServerLink, Severity, StateError,
+    StateOptions, Store, StoreSpace, TypeDemand, Update,
 };
 pub use tonic::{Code, Status};
 pub use transport::BindError;

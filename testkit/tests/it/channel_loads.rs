@@ -109,10 +109,12 @@ async fn c129_c136_c142_calls_are_reported_as_they_ended() {
         }
         sum
     };
-    let expected = |issued, succeeded| Counts {
-        issued,
-        succeeded,
-        errors: 5,
+    let expected = |issued, succeeded| {
+        let mut expected = Counts::default();
+        expected.issued = issued;
+        expected.succeeded = succeeded;
+        expected.errors = 5;
+        expected
     };
     let load = control_plane
         .reported(|load| sum(load) == expected(36, 30))

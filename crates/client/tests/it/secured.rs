@@ -56,11 +56,7 @@ impl Files {
     pub(crate) fn security(&self, issued: &Issued, clients: Option<&Authority>) -> Security {
         let files = issued.write(self.0.path(), "server").unwrap();
         let client_ca = clients.map(|authority| self.write("clients.pem", &authority.pem()));
-        let files = TlsFiles {
-            certificate: files.certificate,
-            key: files.key,
-            client_ca,
-        };
+        let files = TlsFiles::new(files.certificate, files.key).client_ca(client_ca);
         Security::default().tls(&files).unwrap()
     }
 

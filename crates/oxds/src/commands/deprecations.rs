@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use http::StatusCode;
-use oxds_server::{ClientVersion, DeprecatedElement, Deprecations, Place};
+use oxds_server::{ClientVersion, DeprecatedElement, Deprecations, FirstUse};
 use oxds_types::text;
 
 use super::args::control_plane::ControlPlaneArgs;
@@ -167,7 +167,7 @@ fn element(element: &DeprecatedElement) -> String {
     out
 }
 
-fn place(place: &Place) -> String {
+fn place(place: &FirstUse) -> String {
     let position = match (place.line, place.column) {
         (Some(line), Some(column)) => format!(":{line}:{column}"),
         _ => String::new(),

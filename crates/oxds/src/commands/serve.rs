@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use oxds_server::{ApiVersion, BindError, Builder, CsdsAccess, FileSink, OnNack, Server, State};
+use oxds_server::{
+    ApiVersion, BindError, Builder, CsdsAccess, FileSink, OnNack, SavedState, Server,
+};
 use tracing::{info, warn};
 
 use super::args::bootstrap_version;
@@ -200,7 +202,7 @@ impl Args {
     }
 
     /// Opens the state in the folder of `--state`. It blocks.
-    fn state(&self, source: &Source) -> Result<Option<State>, Failure> {
+    fn state(&self, source: &Source) -> Result<Option<SavedState>, Failure> {
         let Some(folder) = &self.state else {
             let is_kept = matches!(self.on_nack, OnNackPolicy::Rollback);
             return if self.persist_secrets && !is_kept {
@@ -212,7 +214,7 @@ impl Args {
             };
         };
         let options = source.state(folder)?.keep_secrets(self.persist_secrets);
-        let state = State::open(folder, options);
+        let state = SavedState::open(folder, options);
         let state = state.map_err(|error| Failure::usage(format_args!("--state: {error}")))?;
         Ok(Some(state))
     }
@@ -277,7 +279,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
         source.prepare_files(out)?;
     }
     let mut limits = args.limits.limits();
-    limits.drain = args.drain;
+    limits.timers.drain = args.drain;
     let security = args.security.open().map_err(Failure::usage)?;
     let pages = args.pages.open().map_err(Failure::usage)?;
     let (mut stop, mut hangup) = (StopSignals::listen()?, signals::reload()?);
@@ -346,7 +348,7 @@ async fn serve(args: Args) -> Result<Exit, Failure> {
 /// Sets what survives a restart.
 fn keep(
     mut builder: Builder,
-    state: Option<State>,
+    state: Option<SavedState>,
     rollbacks: Option<PathBuf>,
     secrets: bool,
 ) -> Builder {

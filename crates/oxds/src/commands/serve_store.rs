@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use oxds_server::dir::Reload;
-use oxds_server::{Builder, DirStore, State, StateOptions};
+use oxds_server::{Builder, DirStore, SavedState, StateOptions};
 use oxds_types::runtime::Runtime;
 
 use super::args::lifecycle::LifecycleArgs;
@@ -80,9 +80,9 @@ impl Source {
         folder: FolderOptions,
         runtime: &Runtime,
         grpc: SocketAddr,
-        state: Option<&State>,
+        state: Option<&SavedState>,
     ) -> Result<(Builder, RunningStore), Failure> {
-        let last_good = state.and_then(State::last_good);
+        let last_good = state.and_then(SavedState::last_good);
         match self {
             Self::Folder(dir) => {
                 // The address names a replica, which only etcd has.

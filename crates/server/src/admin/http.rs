@@ -73,7 +73,7 @@ async fn serve_connection<S>(
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(connection.server.limits.first_request);
+        .header_read_timeout(connection.server.limits.timers.first_request);
     let served = pin!(builder.serve_connection(TokioIo::new(socket), service));
     connection
         .drive(

@@ -22,7 +22,7 @@ pub(super) async fn wait(context: &Context, headers: &HeaderMap) -> bool {
     if known.is_none_or(|known| *known != *quoted(&tag)) {
         return true;
     }
-    let limit = server.limits.poll_hold_max;
+    let limit = server.limits.timers.poll_hold_max;
     let wait = wait_preferred(headers).unwrap_or_default().min(limit);
     tokio::select! {
         () = notifier.changed_from(&tag) => true,

@@ -80,7 +80,7 @@ impl Scrape {
             (
                 "streams_behind",
                 "Streams whose clients have not answered the latest change that concerns them",
-                cache.convergence().behind() as u64,
+                cache.convergence().pending_sessions() as u64,
             ),
             (
                 "client_bytes",

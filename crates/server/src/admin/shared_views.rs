@@ -1,4 +1,4 @@
-//! Views of the HTTP port: each is made at most every 100 ms, and shared by all who ask for it meanwhile.
+//! Views of the HTTP port: each is made at most every 100 ms, and shared by all requests in that time.
 //!
 //! ```text
 //!   request ─▶ made within 100 ms, of the present state, and not what the client has? ── yes ─▶ shared
@@ -33,7 +33,7 @@ pub(crate) struct SharedViews(Mutex<Recent>);
 /// The views of the last [`PACE`].
 #[derive(Debug, Default)]
 struct Recent {
-    /// When views were begun, the oldest first. One whose reader left meanwhile counts, too.
+    /// When views were begun, the oldest first. A view whose reader has left counts, too.
     begun: Vec<Instant>,
     /// By path and query.
     views: HashMap<String, View>,

@@ -2,26 +2,26 @@
 //! of the history.
 //!
 //! ```text
-//!               wake_for_change                        the client answers everything, or ends
-//!   session:  ─────────────────▶ behind: owes changes ───────────────────────────────────────▶ owes nothing
+//!               wake_for_change                    the client answers everything, or ends
+//!   session:  ─────────────────▶ pending changes ─────────────────────────────────────────▶ nothing unanswered
 //!                                  ▲  │ another change, or a NACK
 //!                                  └──┘
 //!   change:   begin ─▶ wakes sessions, each counts ─▶ woken ─▶ the last count is gone: observed, and answered in the history
 //! ```
 //!
-//! A session is behind from the change that wakes it until its client has answered everything for the snapshot of that change. While
-//! changes follow each other faster than its answers, it stays behind, and each change leaves what it owes when the client has answered
-//! the state with that change. A NACK is an answer, and is counted elsewhere. The work is a lock of the session's own and some atomic operations per wake-up and
-//! answer; nothing walks over all clients.
+//! A session has pending changes from the change that wakes it until its client has answered everything for the snapshot of the latest
+//! one. If changes arrive faster than answers, the session stays behind. A change is removed from its list once the client has
+//! answered a state that contains it. A NACK is an answer, and is counted elsewhere. The work is a lock of the session's own and some
+//! atomic operations per wake-up and answer; nothing walks over all clients.
 
 use std::mem;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant as StdInstant;
 
 use futures_util::task::AtomicWaker;
-use oxds_core::rollout::{RolloutContents, RolloutNack, RolloutSource, Rollouts, Unanswered};
+use oxds_core::rollout::{self, RolloutContents, RolloutNack, RolloutSource, Rollouts};
 use oxds_core::snapshot::Revision;
 use oxds_core::time::Instant;
 use prometheus_client::metrics::histogram::Histogram;
@@ -33,39 +33,39 @@ const BUCKETS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Changes that a session may owe one by one. It is lost for further ones, which are then not observed.
-const MAX_OWED: usize = 64;
+/// Unanswered changes that are tracked per session. Changes beyond this limit are not tracked, and then not observed.
+const MAX_TRACKED: usize = 64;
 
 /// The changes that clients have not answered yet, and the history of all.
 #[derive(Debug)]
 pub(crate) struct Convergence {
     started: StdInstant,
-    /// Sessions that are behind.
-    behind: AtomicUsize,
+    /// Sessions with pending changes.
+    pending_sessions: AtomicUsize,
     rollouts: Mutex<Rollouts>,
     seconds: Histogram,
-    /// Notified when a session is no longer behind.
+    /// Notified when a client has answered changes.
     notifier: Arc<ChangeNotifier>,
 }
 
-/// A change, and how many sessions owe an answer.
+/// A change, and the number of sessions that have not answered it.
 #[derive(Debug)]
 pub(super) struct OpenChange {
     number: u64,
     began: Instant,
-    /// Sessions that owe an answer, and one more until all are woken: the first client may answer before the last one is woken.
-    owing: AtomicUsize,
+    /// Sessions that have not answered, and one more until all are woken: the first client may answer before the last one is woken.
+    remaining: AtomicUsize,
     /// Sessions that it concerns.
     concerned: AtomicUsize,
-    /// Those of them that are too far behind to be followed.
-    lost: AtomicUsize,
+    /// Those of them that had too many pending changes to track this one.
+    untracked: AtomicUsize,
 }
 
 impl Convergence {
     pub(super) fn new(notifier: Arc<ChangeNotifier>) -> Self {
         Self {
             started: StdInstant::now(),
-            behind: AtomicUsize::new(0),
+            pending_sessions: AtomicUsize::new(0),
             rollouts: Mutex::default(),
             seconds: Histogram::new(BUCKETS),
             notifier,
@@ -78,8 +78,8 @@ impl Convergence {
     }
 
     /// Returns the number of sessions whose clients have not answered all changes.
-    pub(crate) fn behind(&self) -> usize {
-        self.behind.load(SeqCst)
+    pub(crate) fn pending_sessions(&self) -> usize {
+        self.pending_sessions.load(SeqCst)
     }
 
     /// Returns the latest changes. Hold the lock for a short time: answers wait for it.
@@ -108,26 +108,27 @@ impl Convergence {
         Arc::new(OpenChange {
             number: self.rollouts().begin(began, source, contents),
             began,
-            owing: AtomicUsize::new(1),
+            remaining: AtomicUsize::new(1),
             concerned: AtomicUsize::new(0),
-            lost: AtomicUsize::new(0),
+            untracked: AtomicUsize::new(0),
         })
     }
 
     /// All sessions that a change concerns are woken.
     pub(super) fn woken(&self, change: &OpenChange) {
-        let (concerned, lost) = (change.concerned.load(SeqCst), change.lost.load(SeqCst));
-        self.rollouts().woken(change.number, concerned, lost);
+        let concerned = change.concerned.load(SeqCst);
+        let untracked = change.untracked.load(SeqCst);
+        self.rollouts().woken(change.number, concerned, untracked);
         self.answered(change);
     }
 
-    /// A session owes no answer to a change any more.
+    /// A session has answered a change, or has ended.
     fn answered(&self, change: &OpenChange) {
-        if change.owing.fetch_sub(1, SeqCst) > 1 {
+        if change.remaining.fetch_sub(1, SeqCst) > 1 {
             return;
         }
         let now = self.now();
-        if change.concerned.load(SeqCst) > 0 && change.lost.load(SeqCst) == 0 {
+        if change.concerned.load(SeqCst) > 0 && change.untracked.load(SeqCst) == 0 {
             let seconds = now.saturating_since(change.began).as_secs_f64();
             self.seconds.observe(seconds);
         }
@@ -135,62 +136,111 @@ impl Convergence {
     }
 }
 
-/// Value of [`SessionWaker::behind`] for sessions whose clients do not answer, such as those of file sinks.
-const NOT_FOLLOWED: u64 = u64::MAX;
-
 /// Wakes a session, and knows which changes its client has not answered.
+///
+/// One lock guards the state. It is the session's own: only a change that wakes the session, and readers of the status, ever wait
+/// for it, so no part of the state needs an atomic beside it.
 #[derive(Debug)]
 pub(super) struct SessionWaker {
     waker: AtomicWaker,
-    /// Number of the latest change that concerned the session; 0 after the client has answered it. Changed with the lock of `owed`.
-    behind: AtomicU64,
-    /// The client has not answered anything yet. Changed with the lock of `owed`.
-    is_new: AtomicBool,
-    owed: Mutex<Debt>,
+    answering: Mutex<Answering>,
     convergence: Arc<Convergence>,
 }
 
-/// Changes that a client has not answered.
-#[derive(Debug, Default)]
-struct Debt {
-    /// Oldest first.
-    changes: Vec<Owed>,
-    /// Changes for which there was no room.
-    lost: Option<Lost>,
-    /// State at which the client connected, until it has answered that, or a later one.
-    connected: Option<At>,
-}
-
-/// A change, and the revision of the client's view after it.
-#[derive(Debug, Clone, Copy)]
-struct At {
-    number: u64,
-    revision: Revision,
-}
-
-/// The oldest of the changes that are not followed, and the revision of the latest one.
+/// Whether a session has a client that answers changes, and how far that is.
 #[derive(Debug)]
-struct Lost {
+enum Answering {
+    /// The session of a file sink, one that has not begun, or one that has ended.
+    NotFollowed,
+    Followed(Unanswered),
+}
+
+/// What a client has not answered. Empty if it has answered everything.
+#[derive(Debug, Default)]
+struct Unanswered {
+    /// The latest change that concerned the session, until the client has answered everything for it.
+    latest: Option<u64>,
+    /// Changes that are tracked one by one, oldest first.
+    changes: Vec<PendingChange>,
+    /// Changes for which there was no room.
+    untracked: Option<ChangePoint>,
+    /// State at which the client connected, until it has answered that, or a later one.
+    connected: Option<ChangePoint>,
+}
+
+/// A change, and the revision of the client's view after it. For untracked changes: the oldest one, and the revision after the
+/// latest one.
+#[derive(Debug, Clone, Copy)]
+struct ChangePoint {
     number: u64,
     revision: Revision,
 }
 
 /// A change that a client has not answered.
 #[derive(Debug)]
-struct Owed {
+struct PendingChange {
     change: Arc<OpenChange>,
     revision: Revision,
     /// Whether the client has NACKed a part of it.
     is_nacked: bool,
 }
 
+/// The latest thing that a client has not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LatestUnanswered {
+    /// The state at which it connected. No change has concerned it since.
+    Connected,
+    /// The change with this number.
+    Change(u64),
+}
+
+impl Unanswered {
+    fn latest(&self) -> Option<LatestUnanswered> {
+        match (self.latest, self.connected) {
+            (Some(number), _) => Some(LatestUnanswered::Change(number)),
+            (None, Some(_)) => Some(LatestUnanswered::Connected),
+            (None, None) => None,
+        }
+    }
+
+    /// Adds a change. Returns whether the client had answered all changes before.
+    fn add(&mut self, change: &Arc<OpenChange>, revision: Revision) -> bool {
+        change.concerned.fetch_add(1, SeqCst);
+        if self.changes.len() < MAX_TRACKED {
+            change.remaining.fetch_add(1, SeqCst);
+            self.changes.push(PendingChange {
+                change: Arc::clone(change),
+                revision,
+                is_nacked: false,
+            });
+        } else {
+            change.untracked.fetch_add(1, SeqCst);
+            let oldest = self.untracked.map(|untracked| untracked.number);
+            self.untracked = Some(ChangePoint {
+                number: oldest.unwrap_or(change.number),
+                revision,
+            });
+        }
+        let was_settled = self.latest.replace(change.number).is_none();
+        debug_assert!(self.is_consistent());
+        was_settled
+    }
+
+    /// Whether the changes are in their order, within their limit, and belong to a session that a change has concerned.
+    fn is_consistent(&self) -> bool {
+        let is_ordered = self
+            .changes
+            .is_sorted_by_key(|pending| pending.change.number);
+        let has_changes = !self.changes.is_empty() || self.untracked.is_some();
+        is_ordered && self.changes.len() <= MAX_TRACKED && (self.latest.is_some() || !has_changes)
+    }
+}
+
 impl SessionWaker {
     pub(super) fn new(convergence: Arc<Convergence>) -> Self {
         Self {
             waker: AtomicWaker::new(),
-            behind: AtomicU64::new(NOT_FOLLOWED),
-            is_new: AtomicBool::new(false),
-            owed: Mutex::default(),
+            answering: Mutex::new(Answering::NotFollowed),
             convergence,
         }
     }
@@ -205,153 +255,144 @@ impl SessionWaker {
 
     /// Wakes the session for a change that made this revision of its view, see [`Convergence::begin`].
     pub(super) fn wake_for_change(&self, change: &Arc<OpenChange>, revision: Revision) {
-        let mut owed = self.owed();
-        let before = self.behind.load(SeqCst);
-        if before != NOT_FOLLOWED {
-            change.concerned.fetch_add(1, SeqCst);
-            if owed.changes.len() < MAX_OWED {
-                change.owing.fetch_add(1, SeqCst);
-                owed.changes.push(Owed {
-                    change: Arc::clone(change),
-                    revision,
-                    is_nacked: false,
-                });
-            } else {
-                change.lost.fetch_add(1, SeqCst);
-                let number = owed.lost.as_ref().map_or(change.number, |lost| lost.number);
-                owed.lost = Some(Lost { number, revision });
-            }
-            self.behind.store(change.number, SeqCst);
-            if before == 0 {
-                self.convergence.behind.fetch_add(1, SeqCst);
-            }
+        let mut answering = self.answering();
+        if let Answering::Followed(unanswered) = &mut *answering
+            && unanswered.add(change, revision)
+        {
+            self.convergence.pending_sessions.fetch_add(1, SeqCst);
         }
-        drop(owed);
+        drop(answering);
         self.waker.wake();
     }
 
     /// From now on the session answers changes. Its view is at this revision, or later. Called once.
     pub(super) fn follow(&self, revision: Revision) {
         let number = self.convergence.latest();
-        let mut owed = self.owed();
-        owed.connected = Some(At { number, revision });
-        self.is_new.store(true, SeqCst);
-        self.behind.store(0, SeqCst);
+        *self.answering() = Answering::Followed(Unanswered {
+            connected: Some(ChangePoint { number, revision }),
+            ..Unanswered::default()
+        });
     }
 
     pub(super) fn is_followed(&self) -> bool {
-        self.behind.load(SeqCst) != NOT_FOLLOWED
+        matches!(*self.answering(), Answering::Followed(_))
     }
 
-    /// Returns the latest change that the client has not answered, if any.
+    /// Whether the client has not answered all changes.
     #[cfg(any(test, feature = "page"))]
-    pub(super) fn behind(&self) -> Option<u64> {
-        self.open().filter(|change| *change != 0)
+    pub(super) fn has_pending(&self) -> bool {
+        matches!(self.latest_unanswered(), Some(LatestUnanswered::Change(_)))
     }
 
-    /// Returns the latest change that the client has not answered, or 0 if that is only the state at which it connected. `None` if it has
-    /// answered everything. Read it before the snapshot that is compared.
-    pub(super) fn open(&self) -> Option<u64> {
-        let change = self.behind.load(SeqCst);
-        let is_open = change != 0 || self.is_new.load(SeqCst);
-        (is_open && change != NOT_FOLLOWED).then_some(change)
+    /// Returns the latest thing that the client has not answered. `None` if it has answered everything. Read it before the
+    /// snapshot that is compared.
+    pub(super) fn latest_unanswered(&self) -> Option<LatestUnanswered> {
+        match &*self.answering() {
+            Answering::NotFollowed => None,
+            Answering::Followed(unanswered) => unanswered.latest(),
+        }
     }
 
     /// Returns what the client has not answered.
-    pub(super) fn unanswered(&self) -> Unanswered {
-        let owed = self.owed();
-        let oldest = owed.changes.first().map(|owed| owed.change.number);
-        let lost = owed.lost.as_ref().map(|lost| lost.number);
-        Unanswered {
-            change: oldest.into_iter().chain(lost).min(),
-            connected: owed.connected.map(|at| at.number),
+    pub(super) fn unanswered(&self) -> rollout::Unanswered {
+        let Answering::Followed(unanswered) = &*self.answering() else {
+            return rollout::Unanswered::default();
+        };
+        let oldest = unanswered.changes.first();
+        let oldest = oldest.map(|pending| pending.change.number);
+        let untracked = unanswered.untracked.map(|untracked| untracked.number);
+        rollout::Unanswered {
+            change: oldest.into_iter().chain(untracked).min(),
+            connected: unanswered.connected.map(|at| at.number),
         }
     }
 
     /// Whether the client has not answered this change.
     #[cfg(any(test, feature = "page"))]
-    pub(super) fn owes(&self, number: u64) -> bool {
-        let owed = self.owed();
-        let mut owed = owed.changes.iter();
-        owed.any(|owed| owed.change.number == number)
+    pub(super) fn is_pending(&self, number: u64) -> bool {
+        let Answering::Followed(unanswered) = &*self.answering() else {
+            return false;
+        };
+        let mut changes = unanswered.changes.iter();
+        changes.any(|pending| pending.change.number == number)
     }
 
     /// The client has NACKed a response. Changes that it has not answered get the NACK, each at most one of a client.
     pub(super) fn nacked(&self, nack: &RolloutNack) {
-        let mut owed = self.owed();
-        let unknown = owed.changes.iter().filter(|owed| !owed.is_nacked);
-        let numbers: Vec<u64> = unknown.map(|owed| owed.change.number).collect();
+        let Answering::Followed(unanswered) = &mut *self.answering() else {
+            return;
+        };
+        let changes = unanswered.changes.iter();
+        let changes = changes.filter(|pending| !pending.is_nacked);
+        let numbers: Vec<u64> = changes.map(|pending| pending.change.number).collect();
         if numbers.is_empty() {
             return;
         }
         let about = self.convergence.rollouts().nacked(&numbers, nack);
-        for owed in &mut owed.changes {
-            owed.is_nacked |= about.contains(&owed.change.number);
+        for pending in &mut unanswered.changes {
+            pending.is_nacked |= about.contains(&pending.change.number);
         }
     }
 
-    /// The client has answered everything up to this change, see [`open`](Self::open).
-    pub(super) fn answered(&self, change: u64) {
-        let mut owed = self.owed();
-        if self.behind.load(SeqCst) != change {
+    /// The client has answered everything up to this, see [`latest_unanswered`](Self::latest_unanswered).
+    pub(super) fn answered(&self, latest: LatestUnanswered) {
+        let mut answering = self.answering();
+        let Answering::Followed(unanswered) = &mut *answering else {
             return;
+        };
+        // A later change wakes the session again.
+        if unanswered.latest() == Some(latest) {
+            let unanswered = mem::take(unanswered);
+            drop(answering);
+            self.settle(&unanswered.changes, unanswered.latest.is_some());
         }
-        self.behind.store(0, SeqCst);
-        self.is_new.store(false, SeqCst);
-        let answered = mem::take(&mut *owed).changes;
-        drop(owed);
-        self.settle(&answered, change != 0);
     }
 
     /// The client has answered everything of the states up to this revision, and not yet the state that is served.
     pub(super) fn answered_through(&self, revision: Revision) {
-        let mut owed = self.owed();
-        let count = owed
+        let mut answering = self.answering();
+        let Answering::Followed(unanswered) = &mut *answering else {
+            return;
+        };
+        let count = unanswered
             .changes
-            .partition_point(|owed| owed.revision <= revision);
-        let answered: Vec<Owed> = owed.changes.drain(..count).collect();
-        let was_lost = owed
-            .lost
-            .take_if(|lost| lost.revision <= revision)
-            .is_some();
-        let was_new = owed
-            .connected
-            .take_if(|at| at.revision <= revision)
-            .is_some();
-        if was_new {
-            self.is_new.store(false, SeqCst);
-        }
-        drop(owed);
-        if was_lost || was_new || !answered.is_empty() {
+            .partition_point(|pending| pending.revision <= revision);
+        let answered: Vec<PendingChange> = unanswered.changes.drain(..count).collect();
+        let is_answered = |point: &mut ChangePoint| point.revision <= revision;
+        let was_untracked = unanswered.untracked.take_if(is_answered).is_some();
+        let was_new = unanswered.connected.take_if(is_answered).is_some();
+        debug_assert!(unanswered.is_consistent());
+        drop(answering);
+        if was_untracked || was_new || !answered.is_empty() {
             self.settle(&answered, false);
         }
     }
 
     /// The session has ended. It must not be woken any more.
     pub(super) fn end(&self) {
-        let mut owed = self.owed();
-        let change = self.behind.swap(NOT_FOLLOWED, SeqCst);
-        let answered = mem::take(&mut *owed).changes;
-        drop(owed);
-        if ![0, NOT_FOLLOWED].contains(&change) {
-            self.settle(&answered, true);
+        let before = mem::replace(&mut *self.answering(), Answering::NotFollowed);
+        if let Answering::Followed(unanswered) = before
+            && unanswered.latest.is_some()
+        {
+            self.settle(&unanswered.changes, true);
         }
     }
 
-    /// The client owes these changes no more.
-    fn settle(&self, answered: &[Owed], was_behind: bool) {
-        if was_behind {
-            self.convergence.behind.fetch_sub(1, SeqCst);
+    /// Counts the answers to these changes. `is_last`: the session has answered all changes, or has ended.
+    fn settle(&self, answered: &[PendingChange], is_last: bool) {
+        if is_last {
+            self.convergence.pending_sessions.fetch_sub(1, SeqCst);
         }
         answered
             .iter()
-            .for_each(|owed| self.convergence.answered(&owed.change));
+            .for_each(|pending| self.convergence.answered(&pending.change));
         self.convergence.notifier.notify();
     }
 
-    fn owed(&self) -> MutexGuard<'_, Debt> {
-        // Each change leaves a complete list, so poisoning does not matter.
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn answering(&self) -> MutexGuard<'_, Answering> {
+        // Each change leaves a complete state, so poisoning does not matter.
+        let answering = self.answering.lock();
+        answering.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -365,20 +406,20 @@ impl Answers {
     }
 
     /// Returns what the client has not answered.
-    pub(crate) fn unanswered(&self) -> Unanswered {
+    pub(crate) fn unanswered(&self) -> rollout::Unanswered {
         self.0.unanswered()
     }
 
     /// Whether the client has not answered a change that concerns it.
     #[cfg(feature = "page")]
-    pub(crate) fn is_behind(&self) -> bool {
-        self.0.behind().is_some()
+    pub(crate) fn has_pending(&self) -> bool {
+        self.0.has_pending()
     }
 
     /// Whether the client has not answered the change with this number.
     #[cfg(feature = "page")]
-    pub(crate) fn owes(&self, number: u64) -> bool {
-        self.0.owes(number)
+    pub(crate) fn is_pending(&self, number: u64) -> bool {
+        self.0.is_pending(number)
     }
 }
 
@@ -400,7 +441,7 @@ mod tests {
         fn session(&self) -> SessionWaker {
             let session = SessionWaker::new(Arc::clone(&self.0));
             session.follow(Revision::UNLOADED);
-            session.answered(0);
+            session.answered(LatestUnanswered::Connected);
             session
         }
 
@@ -432,7 +473,7 @@ mod tests {
             states.revision()
         }
 
-        /// Returns how many changes were observed, and how many sessions are behind.
+        /// Returns how many changes were observed, and how many sessions have pending changes.
         fn state(&self) -> (usize, usize) {
             let mut registry = Registry::default();
             registry.register("c", "c", self.0.histogram());
@@ -441,7 +482,7 @@ mod tests {
                 .text
                 .lines()
                 .find_map(|line| line.strip_prefix("c_count "));
-            (count.unwrap().parse().unwrap(), self.0.behind())
+            (count.unwrap().parse().unwrap(), self.0.pending_sessions())
         }
 
         fn rollout(&self, number: u64) -> RolloutState {
@@ -454,7 +495,8 @@ mod tests {
     }
 
     fn answer(session: &SessionWaker) {
-        session.answered(session.behind().unwrap());
+        assert!(session.has_pending());
+        session.answered(session.latest_unanswered().unwrap());
     }
 
     /// Given two sessions, then a change is observed when the second one answers, and a change of none is not observed.
@@ -467,20 +509,20 @@ mod tests {
         assert_eq!(rig.rollout(alone), RolloutState::NoClient);
         let both = rig.change(&[&a, &b]);
         answer(&a);
-        assert_eq!((rig.state(), a.behind()), ((0, 1), None));
-        assert!(!rig.is_answered(both) && !a.owes(both) && b.owes(both));
+        assert_eq!((rig.state(), a.has_pending()), ((0, 1), false));
+        assert!(!rig.is_answered(both) && !a.is_pending(both) && b.is_pending(both));
         answer(&b);
         assert_eq!(rig.state(), (1, 0));
         assert!(rig.is_answered(both));
     }
 
-    /// Given a session that answers the first of two changes after it was woken for the second, then it stays behind.
+    /// Given a session that answers the first of two changes after it was woken for the second, then the second stays pending.
     #[test]
     fn answer_to_an_older_change_is_not_the_last() {
         let rig = Rig::new();
         let a = rig.session();
         rig.change(&[&a]);
-        let first = a.behind().unwrap();
+        let first = a.latest_unanswered().unwrap();
         rig.change(&[&a]);
         a.answered(first);
         assert_eq!(rig.state(), (0, 1));
@@ -500,7 +542,7 @@ mod tests {
         assert!(rig.is_answered(done) && !rig.is_answered(open));
     }
 
-    /// Given a client that disconnects while it is behind, then the others decide. A sink of files is never behind.
+    /// Given a client that disconnects before it answers, then the others decide. A sink of files has no pending changes.
     #[test]
     fn ended_and_unfollowed_sessions_do_not_count() {
         let rig = Rig::new();
@@ -514,18 +556,19 @@ mod tests {
         assert_eq!(rig.state(), (1, 0));
     }
 
-    /// Given a client that never answers, then what it owes has a limit. A change beyond it is not observed, and says so.
+    /// Given a client that never answers, then its pending changes have a limit. A change beyond it is not observed, and says so.
     #[test]
-    fn owed_changes_are_bounded() {
+    fn pending_changes_are_bounded() {
         let rig = Rig::new();
         let (a, b) = (rig.session(), rig.session());
-        let numbers: Vec<u64> = (0..=MAX_OWED).map(|_| rig.change(&[&a, &b])).collect();
-        assert_eq!(a.owed().changes.len(), MAX_OWED);
+        let numbers: Vec<u64> = (0..=MAX_TRACKED).map(|_| rig.change(&[&a, &b])).collect();
+        let tracked = numbers.iter().filter(|number| a.is_pending(**number));
+        assert_eq!(tracked.count(), MAX_TRACKED);
         assert_eq!(a.unanswered().change, Some(numbers[0]));
         answer(&b);
         answer(&a);
-        assert_eq!(rig.state(), (MAX_OWED, 0));
-        let last = rig.rollout(numbers[MAX_OWED]);
+        assert_eq!(rig.state(), (MAX_TRACKED, 0));
+        let last = rig.rollout(numbers[MAX_TRACKED]);
         let (clients, lost) = (2, 2);
         assert_eq!(last, RolloutState::Open { clients, lost });
     }
@@ -543,38 +586,46 @@ mod tests {
             assert_eq!(a.unanswered().change, Some(first));
             a.answered_through(answered);
             assert!(rig.is_answered(first) && !rig.is_answered(second));
-            assert_eq!((a.unanswered().change, rig.0.behind()), (Some(second), 1));
+            assert_eq!(
+                (a.unanswered().change, rig.0.pending_sessions()),
+                (Some(second), 1)
+            );
             a.answered_through(rig.revision());
             assert_eq!(a.unanswered().change, None);
         }
-        let numbers: Vec<u64> = (0..=MAX_OWED).map(|_| rig.change(&[&a])).collect();
+        let numbers: Vec<u64> = (0..=MAX_TRACKED).map(|_| rig.change(&[&a])).collect();
         let revision = rig.revision();
         let last = rig.change(&[&a]);
         a.answered_through(Revision::UNLOADED);
         assert_eq!(a.unanswered().change, Some(numbers[0]));
         a.answered_through(revision);
-        assert_eq!(a.unanswered().change, Some(numbers[MAX_OWED]));
-        a.answered(last);
-        assert_eq!((a.unanswered(), rig.0.behind()), (Unanswered::default(), 0));
+        assert_eq!(a.unanswered().change, Some(numbers[MAX_TRACKED]));
+        a.answered(LatestUnanswered::Change(last));
+        let nothing = rollout::Unanswered::default();
+        assert_eq!((a.unanswered(), rig.0.pending_sessions()), (nothing, 0));
     }
 
-    /// Given a client that connects, then the state at that time is unanswered until its first answer, and it is not behind.
+    /// Given a client that connects, then the state at that time is unanswered until its first answer, and no change is pending.
     #[test]
     fn g37_new_client_has_not_answered_the_state() {
         let rig = Rig::new();
         let latest = rig.change(&[]);
         let a = SessionWaker::new(Arc::clone(&rig.0));
         a.follow(rig.revision());
-        assert_eq!((a.unanswered().connected, a.behind()), (Some(latest), None));
+        assert_eq!(
+            (a.unanswered().connected, a.has_pending()),
+            (Some(latest), false)
+        );
         let change = rig.change(&[&a]);
-        a.answered(0);
+        a.answered(LatestUnanswered::Connected);
         assert_eq!(a.unanswered().connected, Some(latest), "a change was later");
-        a.answered(change);
-        assert_eq!((a.unanswered(), a.open()), (Unanswered::default(), None));
+        a.answered(LatestUnanswered::Change(change));
+        let nothing = rollout::Unanswered::default();
+        assert_eq!((a.unanswered(), a.latest_unanswered()), (nothing, None));
         let b = SessionWaker::new(Arc::clone(&rig.0));
         b.follow(rig.revision());
         b.answered_through(rig.revision());
-        assert_eq!((b.unanswered(), b.open()), (Unanswered::default(), None));
+        assert_eq!((b.unanswered(), b.latest_unanswered()), (nothing, None));
     }
 
     /// Given a client that NACKs a change twice, as while the invalid resource is isolated, then it counts once.

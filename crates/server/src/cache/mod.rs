@@ -243,9 +243,10 @@ impl Cache {
             .collect();
         // Before any session is woken: its client may answer, or NACK, at once.
         let change = self.0.convergence.begin(source, contents);
-        let root = match has_changes {
-            true => self.0.root.publish(next, &change),
-            false => Arc::clone(&before),
+        let root = if has_changes {
+            self.0.root.publish(next, &change)
+        } else {
+            Arc::clone(&before)
         };
         let touched = grouped.groups.update(updates);
         let Grouped { groups, views } = grouped;

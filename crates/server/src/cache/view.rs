@@ -12,7 +12,7 @@ use oxds_core::snapshot::{ChangeSet, ChangedResource, Revision, Snapshot};
 use oxds_types::ResourceType;
 use oxds_types::discovery::Node;
 
-use super::convergence::{Answers, OpenChange, SessionWaker};
+use super::convergence::{Answers, LatestUnanswered, OpenChange, SessionWaker};
 use super::index::Index;
 use super::nodes::{NodeRegistration, NodeRegistry};
 use super::watchers::{Id, Watched};
@@ -161,10 +161,10 @@ impl Watcher {
         self.waker.follow(self.view.load().revision());
     }
 
-    /// Returns the latest change that the client has not answered, or 0 if that is only the state at which it connected. `None` if it has
-    /// answered everything. Read it before the snapshot that is compared.
-    pub(crate) fn open(&self) -> Option<u64> {
-        self.waker.open()
+    /// Returns the latest thing that the client has not answered. `None` if it has answered everything. Read it before the
+    /// snapshot that is compared.
+    pub(crate) fn latest_unanswered(&self) -> Option<LatestUnanswered> {
+        self.waker.latest_unanswered()
     }
 
     /// Returns a handle to how far the client is.
@@ -177,9 +177,9 @@ impl Watcher {
         self.waker.nacked(nack);
     }
 
-    /// The client has answered everything up to this change.
-    pub(crate) fn answered(&self, change: u64) {
-        self.waker.answered(change);
+    /// The client has answered everything up to this.
+    pub(crate) fn answered(&self, latest: LatestUnanswered) {
+        self.waker.answered(latest);
     }
 
     /// The client has answered everything of the states up to this revision, and not yet the state that is served.

@@ -39,7 +39,7 @@ enum Owner {
 
 /// Reasons for which a call keeps bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum MemoryUse {
     /// The request that arrives or is handled.
     Request,
     /// The node of the client.
@@ -89,7 +89,7 @@ pub(crate) struct Budgets {
 
 /// Bytes that one call keeps. A dropped share returns them to its budgets.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct MemoryShare {
     state: Arc<ShareState>,
     budgets: Vec<(Arc<Budget>, u64)>,
     kept: [usize; KINDS],
@@ -117,8 +117,8 @@ impl Budget {
 
     /// Opens a share of this budget alone, for what no connection owns: clients that poll. `end` is cancelled if the share
     /// has to go.
-    pub(crate) fn share(self: &Arc<Self>, end: CancellationToken) -> Share {
-        Share::open(&[self], end)
+    pub(crate) fn share(self: &Arc<Self>, end: CancellationToken) -> MemoryShare {
+        MemoryShare::open(&[self], end)
     }
 
     /// Takes bytes for load totals. Returns `false`, and takes nothing, if fewer are free.
@@ -182,12 +182,12 @@ impl Budgets {
     }
 
     /// Opens the share of a call. `end` is cancelled if the call has to end.
-    pub(crate) fn share(&self, end: CancellationToken) -> Share {
-        Share::open(&[&self.connection, &self.server], end)
+    pub(crate) fn share(&self, end: CancellationToken) -> MemoryShare {
+        MemoryShare::open(&[&self.connection, &self.server], end)
     }
 }
 
-impl Share {
+impl MemoryShare {
     fn open(budgets: &[&Arc<Budget>], end: CancellationToken) -> Self {
         let state = Arc::new(ShareState {
             used: AtomicUsize::new(0),
@@ -207,7 +207,7 @@ impl Share {
     ///
     /// # Errors
     /// A budget is exceeded, and this call keeps the most. It then keeps what it kept before, and should end.
-    pub(crate) fn set(&mut self, kept: Kept, bytes: usize) -> Result<(), OverBudget> {
+    pub(crate) fn set(&mut self, kept: MemoryUse, bytes: usize) -> Result<(), OverBudget> {
         let slot = kept as usize;
         let before = self.kept[slot];
         if bytes > before {
@@ -220,7 +220,7 @@ impl Share {
     }
 
     /// Returns the bytes that the call keeps for one reason.
-    pub(crate) fn get(&self, kept: Kept) -> usize {
+    pub(crate) fn get(&self, kept: MemoryUse) -> usize {
         self.kept[kept as usize]
     }
 
@@ -263,7 +263,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.shrink(self.kept.iter().sum());
         for (budget, id) in &self.budgets {
@@ -289,42 +289,45 @@ mod tests {
     /// Given two calls of one connection, when both together need more than its budget, then the larger one ends, whether
     /// it asks or the other.
     #[test]
-    fn cost_c1_largest_share_of_a_full_budget_ends() {
+    fn s60_largest_share_of_a_full_budget_ends() {
         let connection = budgets(100, 1000)();
         let (small, large) = (CancellationToken::new(), CancellationToken::new());
         let mut one = connection.share(small.clone());
         let mut two = connection.share(large.clone());
-        one.set(Kept::Node, 30).unwrap();
-        two.set(Kept::Names, 60).unwrap();
-        let over = two.set(Kept::Names, 80).unwrap_err();
+        one.set(MemoryUse::Node, 30).unwrap();
+        two.set(MemoryUse::Names, 60).unwrap();
+        let over = two.set(MemoryUse::Names, 80).unwrap_err();
         assert!(
             over.to_string()
                 .contains("this connection: the limit of 100 bytes")
         );
-        assert_eq!((two.get(Kept::Names), connection.server.used()), (60, 90));
+        assert_eq!(
+            (two.get(MemoryUse::Names), connection.server.used()),
+            (60, 90)
+        );
         // The smaller call asks for more, and gets it: the larger one goes.
-        one.set(Kept::Request, 20).unwrap();
+        one.set(MemoryUse::Request, 20).unwrap();
         assert!(large.is_cancelled() && !small.is_cancelled());
         assert_eq!((one.ended(), two.ended()), (None, Some(over)));
         // The larger call has not gone yet. It is not counted as room a second time.
-        one.set(Kept::Request, 60).unwrap_err();
+        one.set(MemoryUse::Request, 60).unwrap_err();
         drop(two);
-        one.set(Kept::Request, 60).unwrap();
+        one.set(MemoryUse::Request, 60).unwrap();
         assert_eq!(connection.server.used(), 90);
         drop(one);
         assert_eq!(connection.server.used(), 0);
     }
 
     #[test]
-    fn cost_c1_connections_share_the_budget_of_the_server() {
+    fn s60_connections_share_the_budget_of_the_server() {
         let connect = budgets(100, 150);
         let (one, two) = (connect(), connect());
         let end = CancellationToken::new();
         let mut first = one.share(end.clone());
         let mut second = two.share(CancellationToken::new());
-        first.set(Kept::Nacks, 90).unwrap();
-        second.set(Kept::Nacks, 50).unwrap();
-        second.set(Kept::Nacks, 70).unwrap();
+        first.set(MemoryUse::Nacks, 90).unwrap();
+        second.set(MemoryUse::Nacks, 50).unwrap();
+        second.set(MemoryUse::Nacks, 70).unwrap();
         assert!(end.is_cancelled());
         assert!(
             first
@@ -333,21 +336,21 @@ mod tests {
                 .to_string()
                 .contains("clients: the limit of 150")
         );
-        first.set(Kept::Nacks, 0).unwrap();
+        first.set(MemoryUse::Nacks, 0).unwrap();
         assert_eq!(one.server.used(), 70);
     }
 
     /// Given a server with room for 150 bytes, then load totals and calls share them, and neither exceeds them.
     #[test]
-    fn cost_c1_load_totals_count_in_the_budget_of_the_server() {
+    fn s60_load_totals_count_in_the_budget_of_the_server() {
         let connection = budgets(100, 150)();
         let mut call = connection.share(CancellationToken::new());
-        call.set(Kept::Node, 90).unwrap();
+        call.set(MemoryUse::Node, 90).unwrap();
         let server = Arc::clone(&connection.server);
         assert!(server.take_for_loads(60) && !server.take_for_loads(1));
-        call.set(Kept::Names, 1).unwrap_err();
+        call.set(MemoryUse::Names, 1).unwrap_err();
         server.give_back_loads(60);
-        call.set(Kept::Names, 10).unwrap();
+        call.set(MemoryUse::Names, 10).unwrap();
         assert_eq!(server.used(), 100);
     }
 }

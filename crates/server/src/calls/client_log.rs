@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_c4_lines_of_clients_are_limited_with_a_count() {
+    fn s60_lines_of_clients_are_limited_with_a_count() {
         let log = ClientLog::default();
         let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
         let plain = Some(Admitted { suppressed: None });

@@ -51,9 +51,10 @@ pub(crate) fn of_json(text: &[u8], limits: &Limits) -> Result<usize, CallError> 
 
 fn check_node_bytes(length: usize, limits: &Limits) -> Result<(), CallError> {
     let limit = limits.node_bytes;
-    match length > limit {
-        true => Err(CallError::NodeTooLong { length, limit }),
-        false => Ok(()),
+    if length > limit {
+        Err(CallError::NodeTooLong { length, limit })
+    } else {
+        Ok(())
     }
 }
 
@@ -121,7 +122,7 @@ mod tests {
 
     /// Given a node with many small values in its metadata, then its estimate is not below the memory that they take.
     #[test]
-    fn cost_c1_small_metadata_values_exceed_their_encoding() {
+    fn s60_small_metadata_values_exceed_their_encoding() {
         let value = |_| Value {
             kind: Some(value::Kind::NullValue(0)),
         };

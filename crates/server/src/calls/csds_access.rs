@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 /// Clients that CSDS answers. It shows the nodes of all clients, and their configuration without secrets (S-68).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum CsdsAccess {
     /// No client: the service is not there.
     Off,
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_c2_csds_without_rules_is_for_this_machine_only() {
+    fn s68_csds_without_rules_is_for_this_machine_only() {
         let of = |access: CsdsAccess, client: &str| access.allows(client.parse().unwrap());
         for local in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
             assert!(of(CsdsAccess::default(), local), "{local}");

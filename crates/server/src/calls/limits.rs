@@ -35,6 +35,33 @@ pub struct Limits {
     /// Requests of one stream that are read before `request_rate` applies. A client that reconnects may subscribe to
     /// each of its names in a separate request, and acknowledge each response.
     pub request_burst: u32,
+    /// Times of connections, streams and polls.
+    pub timers: Timers,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 64 << 20,
+            node_bytes: 256 << 10,
+            node_id_bytes: 1 << 10,
+            connection_bytes: 256 << 20,
+            client_bytes: 1 << 30,
+            connections: 100_000,
+            streams: 100_000,
+            streams_per_peer: 20_000,
+            streams_per_connection: 20_000,
+            request_rate: 1_000,
+            request_burst: 20_000,
+            timers: Timers::default(),
+        }
+    }
+}
+
+/// Times of connections, streams and polls, a part of [`Limits`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timers {
     /// Time from the start of a connection to its first call, from the start of a stream to its first request, and from
     /// the start of a poll to the end of its body. Clients send a request as soon as they are connected.
     pub first_request: Duration,
@@ -54,20 +81,9 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Default for Limits {
+impl Default for Timers {
     fn default() -> Self {
         Self {
-            message_bytes: 64 << 20,
-            node_bytes: 256 << 10,
-            node_id_bytes: 1 << 10,
-            connection_bytes: 256 << 20,
-            client_bytes: 1 << 30,
-            connections: 100_000,
-            streams: 100_000,
-            streams_per_peer: 20_000,
-            streams_per_connection: 20_000,
-            request_rate: 1_000,
-            request_burst: 20_000,
             first_request: Duration::from_secs(30),
             keepalive: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(20),

@@ -12,7 +12,7 @@ use http_body::Frame;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::Status;
 
-use super::budget::{Kept, OverBudget, Share};
+use super::budget::{MemoryShare, MemoryUse, OverBudget};
 use super::peer::Peer;
 use super::shared::Shared;
 use crate::metrics::Limit;
@@ -37,7 +37,7 @@ pub(crate) async fn meter(
 
 struct MeteredBody {
     body: Body,
-    share: Share,
+    share: MemoryShare,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
     framing: Framing,
     server: std::sync::Arc<Shared>,
@@ -71,7 +71,7 @@ impl http_body::Body for MeteredBody {
         {
             let unfinished = self.framing.push(data);
             // The buffer of a decoder grows to twice its content.
-            if let Err(over) = self.share.set(Kept::Request, 2 * unfinished) {
+            if let Err(over) = self.share.set(MemoryUse::Request, 2 * unfinished) {
                 return Poll::Ready(Some(Err(self.error(over))));
             }
         }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_c1_unfinished_messages_are_followed_at_any_chunk_size() {
+    fn s60_unfinished_messages_are_followed_at_any_chunk_size() {
         let bytes = b"\0\0\0\0\x03abc\0\0\0\0\0\0\0\0\x01\0";
         for size in 1..=bytes.len() {
             let mut framing = Framing::default();

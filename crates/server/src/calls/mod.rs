@@ -23,12 +23,12 @@ mod shared;
 
 #[cfg(test)]
 pub(crate) use budget::Budgets;
-pub(crate) use budget::{Budget, Kept, OverBudget, Share};
+pub(crate) use budget::{Budget, MemoryShare, MemoryUse, OverBudget};
 pub(crate) use client_log::{Admitted, ClientLine, ClientLog};
 pub(crate) use clock::Clock;
 pub use csds_access::CsdsAccess;
 pub(crate) use decoder::Decoder;
 pub(crate) use error::{CallError, http_status};
-pub use limits::Limits;
+pub use limits::{Limits, Timers};
 pub(crate) use peer::Peer;
 pub(crate) use shared::Shared;

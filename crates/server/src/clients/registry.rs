@@ -66,7 +66,7 @@ impl Clients {
     }
 
     /// Calls `see` for the client after this position, in the order of [`each`](Self::each). Returns the position of that
-    /// client, or `None` without one. Clients that come and go meanwhile do not move others past the position.
+    /// client, or `None` without one. Clients that come and go between two calls do not move others past the position.
     pub(crate) fn see_next(
         &self,
         cache: &Cache,

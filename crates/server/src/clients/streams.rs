@@ -77,7 +77,7 @@ impl OpenStream {
     pub(crate) fn state(&self) -> StreamState {
         StreamState {
             polls: self.polls.load(Relaxed),
-            is_behind: self.answers().is_some_and(|answers| answers.is_behind()),
+            has_pending: self.answers().is_some_and(|answers| answers.has_pending()),
         }
     }
 
@@ -106,14 +106,14 @@ impl OpenStream {
 pub(crate) struct StreamState {
     polls: u64,
     /// A change concerns the stream, and its client has not answered it.
-    is_behind: bool,
+    has_pending: bool,
 }
 
 #[cfg(feature = "page")]
 impl StreamState {
     /// Whether what a reader saw of the stream in this state holds in another one.
     pub(crate) fn is_as(self, now: Self) -> bool {
-        self == now && !now.is_behind
+        self == now && !now.has_pending
     }
 }
 

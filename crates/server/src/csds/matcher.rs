@@ -167,9 +167,12 @@ impl TextMatcher {
         use string_matcher::MatchPattern;
         let ignore_case = proto.ignore_case;
         // `string.proto`: `ignore_case` is about ASCII, and has no effect on regular expressions.
-        let folded = |text: &String| match ignore_case {
-            true => text.to_ascii_lowercase(),
-            false => text.clone(),
+        let folded = |text: &String| {
+            if ignore_case {
+                text.to_ascii_lowercase()
+            } else {
+                text.clone()
+            }
         };
         let pattern = match proto
             .match_pattern

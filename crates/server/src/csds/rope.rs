@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_c2_ropes_are_the_encoded_message_and_share_contents() {
+    fn s68_rope_is_the_encoded_message_and_shares_contents() {
         let content = Bytes::from(vec![7; 100_000]);
         let mut inner = Rope::default();
         inner.fields(&Any {

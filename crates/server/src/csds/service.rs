@@ -31,7 +31,7 @@ use tonic::body::Body;
 
 use super::matcher::ClientMatcher;
 use super::state::{Selection, clients};
-use crate::calls::{CallError, Decoder, Kept, Peer, Share};
+use crate::calls::{CallError, Decoder, MemoryShare, MemoryUse, Peer};
 use crate::clients::OtherRegistration;
 use crate::context::Context;
 use crate::metrics::DeniedBy;
@@ -100,7 +100,7 @@ impl StatusService {
             peer,
             requests: Body::new(request.into_body()),
             decoder: Decoder::new(MAX_REQUEST.min(server.limits.message_bytes)),
-            deadline: Some(Instant::now() + server.limits.first_request),
+            deadline: Some(Instant::now() + server.limits.timers.first_request),
             pieces: VecDeque::new(),
             status: None,
             _registration: registration,
@@ -139,7 +139,7 @@ struct StatusStream {
     decoder: Decoder,
     /// The time by which the first request must arrive. `None` after it.
     deadline: Option<Instant>,
-    share: Share,
+    share: MemoryShare,
     /// Cancelled if another call needs the memory of this one.
     end: CancellationToken,
     /// The rest of the response.
@@ -168,7 +168,7 @@ impl StatusStream {
                 return None;
             }
             // Sent: fewer bytes never exceed a budget.
-            let _ = self.share.set(Kept::Response, 0);
+            let _ = self.share.set(MemoryUse::Response, 0);
             match self.respond().await {
                 Ok(Some(pieces)) => self.pieces = pieces,
                 Ok(None) => return Some(self.trailers(Status::ok(""))),
@@ -225,7 +225,7 @@ impl StatusStream {
         let Some(request) = request else {
             return Ok(None);
         };
-        // Checked for each request: authorization rules may change meanwhile.
+        // Checked for each request: authorization rules may change during the stream.
         self.service.may_ask(&self.peer)?;
         let matchers = request.node_matchers.iter().map(ClientMatcher::new);
         let matchers = matchers.collect::<Result<_, _>>();
@@ -251,19 +251,19 @@ impl StatusStream {
 async fn read(
     requests: &mut Body,
     decoder: &mut Decoder,
-    share: &mut Share,
+    share: &mut MemoryShare,
 ) -> Result<Option<ClientStatusRequest>, CallError> {
     loop {
         if let Some(message) = decoder.next()? {
             // Decoded, matchers take up to this many times their encoded size.
-            share.set(Kept::Request, decoder.held() + 16 * message.len())?;
+            share.set(MemoryUse::Request, decoder.held() + 16 * message.len())?;
             return Ok(Some(ClientStatusRequest::decode(message)?));
         }
         match poll_fn(|cx| Pin::new(&mut *requests).poll_frame(cx)).await {
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     decoder.push(&data);
-                    share.set(Kept::Request, decoder.held())?;
+                    share.set(MemoryUse::Request, decoder.held())?;
                 }
             }
             Some(Err(status)) => return Err(Status::cancelled(status.to_string()).into()),

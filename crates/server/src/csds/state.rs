@@ -19,7 +19,7 @@ use prost::Message as _;
 
 use super::matcher::ClientMatcher;
 use super::rope::{Rope, field_len};
-use crate::calls::{CallError, Kept, Share};
+use crate::calls::{CallError, MemoryShare, MemoryUse};
 use crate::clients::{Client as DiscoveryClient, ClientCursor};
 use crate::context::Context;
 
@@ -58,7 +58,7 @@ type ClientKey = (String, Option<SocketAddr>);
 pub(super) async fn clients(
     context: &Context,
     selection: &Selection,
-    share: &mut Share,
+    share: &mut MemoryShare,
 ) -> Result<Rope, CallError> {
     let mut clients: BTreeMap<ClientKey, Rope> = BTreeMap::new();
     let rolled_back = context.rollback.rolled_back();
@@ -76,7 +76,7 @@ pub(super) async fn clients(
             );
         };
         position = context.clients.see_next(&context.cache, after, &mut see);
-        share.set(Kept::Response, own)?;
+        share.set(MemoryUse::Response, own)?;
         tokio::task::yield_now().await;
     }
     let mut response = Rope::default();

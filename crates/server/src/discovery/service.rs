@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::poll;
-use super::service_scope::Offer;
+use super::service_scope::ServiceScope;
 use super::stream::{Stream, StreamBody};
 use crate::calls::{CallError, Peer};
 use crate::context::Context;
@@ -25,7 +25,7 @@ use crate::hooks::Call;
 pub(crate) struct DiscoveryService {
     context: Arc<Context>,
     service: &'static Service,
-    offer: Offer,
+    service_scope: ServiceScope,
 }
 
 impl DiscoveryService {
@@ -34,21 +34,21 @@ impl DiscoveryService {
         let versions = [ApiVersion::V3, ApiVersion::V2];
         let aggregated = ADS.iter().zip(versions).map(|(service, api)| {
             let scope = Scope::Aggregated;
-            (service, Offer { scope, api })
+            (service, ServiceScope { scope, api })
         });
         let singles = ResourceType::known().flat_map(move |resource_type| {
             versions.into_iter().filter_map(move |api| {
                 let service = resource_type.service(api)?;
                 let scope = Scope::Single(resource_type.clone());
-                Some((service, Offer { scope, api }))
+                Some((service, ServiceScope { scope, api }))
             })
         });
         aggregated
             .chain(singles)
-            .map(|(service, offer)| DiscoveryService {
+            .map(|(service, service_scope)| DiscoveryService {
                 context: Arc::clone(context),
                 service,
-                offer,
+                service_scope,
             })
     }
 
@@ -72,13 +72,13 @@ impl DiscoveryService {
         } else if method == self.service.delta {
             Protocol::Delta
         } else if method == self.service.fetch {
-            return poll::fetch(context, &self.offer, &peer, || call(&peer), body).await;
+            return poll::fetch(context, &self.service_scope, &peer, || call(&peer), body).await;
         } else {
             return Err(Status::unimplemented("unknown method"));
         };
         let open = async {
-            let offer = self.offer.clone();
-            let mut stream = Stream::open(context, protocol, offer, peer.clone(), body)?;
+            let service_scope = self.service_scope.clone();
+            let mut stream = Stream::open(context, protocol, service_scope, peer.clone(), body)?;
             stream.observe(|| call(&peer)).await?;
             Ok(stream)
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Operations on the files of one folder. They block.
 pub(crate) trait Disk: fmt::Debug + Send {
-    /// Returns the content of a file, or `None` if there is no such file.
+    /// Returns the content of a file, or `None` if it does not exist.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Makes an empty file, which only its owner may read. An older file of this name is deleted.
     fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
@@ -15,7 +15,7 @@ pub(crate) trait Disk: fmt::Debug + Send {
     fn append(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
     /// Renames a file; a file with the new name is replaced. It is durable after [`sync`](Self::sync).
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Deletes a file. It is no error if there is none.
+    /// Deletes a file, if it exists.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes the names of the folder durable.
     fn sync(&self) -> io::Result<()>;
@@ -36,7 +36,7 @@ pub(crate) trait DiskFile: fmt::Debug + Send {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes the folder if there is none. Then only its owner may enter it.
+    /// Makes the folder if it does not exist. Then only its owner may enter it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);

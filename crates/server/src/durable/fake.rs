@@ -8,10 +8,10 @@ use super::disk::{Disk, DiskFile};
 
 /// A folder in memory. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FakeDisk(Arc<Mutex<State>>);
+pub(crate) struct FakeDisk(Arc<Mutex<FakeDiskState>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct FakeDiskState {
     files: Vec<FakeContent>,
     names: Names,
     durable_names: Names,
@@ -109,14 +109,14 @@ impl FakeDisk {
         let mut files = Vec::new();
         for file in &state.files {
             let FakeContent { now, durable } = file;
-            let mut content = match now.starts_with(durable) {
+            let mut content = if now.starts_with(durable) {
+                let more = random.below(now.len() - durable.len() + 1);
+                now[..durable.len() + more].to_vec()
+            } else if random.below(2) == 0 {
                 // It was cut since.
-                false if random.below(2) == 0 => now.clone(),
-                false => durable.clone(),
-                true => {
-                    let more = random.below(now.len() - durable.len() + 1);
-                    now[..durable.len() + more].to_vec()
-                }
+                now.clone()
+            } else {
+                durable.clone()
             };
             // A block whose length was written, and its content not.
             if content.len() > durable.len() && random.below(4) == 0 {
@@ -127,20 +127,20 @@ impl FakeDisk {
             let now = content;
             files.push(FakeContent { now, durable });
         }
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(FakeDiskState {
             files,
             names: names.clone(),
             durable_names: names.clone(),
-            ..State::default()
+            ..FakeDiskState::default()
         })))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, FakeDiskState> {
         self.0.lock().unwrap()
     }
 
     /// Begins an operation that writes.
-    fn write(&self, creates: bool) -> io::Result<MutexGuard<'_, State>> {
+    fn write(&self, creates: bool) -> io::Result<MutexGuard<'_, FakeDiskState>> {
         let mut state = self.lock();
         match &mut state.left {
             None => {}
@@ -154,7 +154,7 @@ impl FakeDisk {
     }
 }
 
-impl State {
+impl FakeDiskState {
     fn rename(&mut self, change: impl FnOnce(&mut Names)) {
         change(&mut self.names);
         self.renames.push(self.names.clone());

@@ -43,7 +43,7 @@ pub(crate) struct Frame {
     pub(crate) content: Bytes,
 }
 
-/// Bytes that are no frame.
+/// Bytes that are not a frame.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("no complete record at byte {at}")]
 pub(crate) struct Broken {

@@ -23,7 +23,7 @@ pub(crate) enum SealedError {
 /// Kind of the only frame.
 const RECORD: u8 = 1;
 
-/// Returns the record of a file, or `None` if there is no such file.
+/// Returns the record of a file, or `None` if it does not exist.
 pub(crate) fn read(
     disk: &impl Disk,
     name: &str,

@@ -262,15 +262,14 @@ pub(super) fn check<'a>(
     let mut in_the_way = BTreeSet::new();
     for resource in resources {
         let (resource_type, name) = (resource.resource_type(), resource.name());
-        let path = match resource_type.all_resources_required_in_sotw() {
-            true => whole(folder, resource_type),
-            false => {
-                let path = single(folder, resource_type, name);
-                if is_long(name) {
-                    findings.push(long_name(&path, resource_type, name));
-                }
-                path
+        let path = if resource_type.all_resources_required_in_sotw() {
+            whole(folder, resource_type)
+        } else {
+            let path = single(folder, resource_type, name);
+            if is_long(name) {
+                findings.push(long_name(&path, resource_type, name));
             }
+            path
         };
         let parent = path.parent().unwrap_or(folder);
         if parent.exists() && !parent.is_dir() {

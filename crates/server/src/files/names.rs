@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b12_long_names_have_a_hash_and_stay_apart() {
+    fn s57_long_names_have_a_hash_and_stay_apart() {
         assert_eq!(file_name("shop/a"), "shop%2Fa");
         let exact = "x".repeat(MAX_NAME);
         assert_eq!((file_name(&exact), is_long(&exact)), (exact.clone(), false));

@@ -21,7 +21,7 @@ use tracing::{debug, warn};
 
 use super::LoadReports;
 use crate::cache::{Cache, Watcher};
-use crate::calls::{Admitted, CallError, ClientLine, Kept, Peer, Share, cost};
+use crate::calls::{Admitted, CallError, ClientLine, MemoryShare, MemoryUse, Peer, cost};
 use crate::clients::OtherRegistration;
 use crate::context::Context;
 
@@ -60,7 +60,7 @@ impl LoadReportingService for LoadService {
             interval: self.reports.0.interval.subscribe(),
             reports: self.reports.clone(),
             node: None,
-            deadline: Instant::now() + self.context.server.limits.first_request,
+            deadline: Instant::now() + self.context.server.limits.timers.first_request,
             sent: None,
             share: peer.budgets.share(CancellationToken::new()),
             _registration: registration,
@@ -99,13 +99,13 @@ struct LoadStream {
     deadline: Instant,
     sent: Option<ReportRequest>,
     /// Bytes of the node.
-    share: Share,
+    share: MemoryShare,
     _registration: OtherRegistration,
     ended: bool,
 }
 
 impl LoadStream {
-    /// Returns the next response when its content changes. Records reports meanwhile.
+    /// Returns the next response when its content changes. Until then it records reports.
     async fn next(&mut self) -> Option<Result<LoadStatsResponse, Status>> {
         let closing = self.context.server.closing.clone();
         while !self.ended {
@@ -153,7 +153,7 @@ impl LoadStream {
 
     fn handle(&mut self, request: LoadStatsRequest) -> Result<(), Status> {
         // LRS API (`lrs.proto`): only the first request has a node (S-66). Authorization is checked for each request,
-        // because rules may change meanwhile (S-78).
+        // because rules may change during the stream (S-78).
         let is_first = self.node.is_none();
         if let Some(node) = &request.node {
             self.keep(node)
@@ -195,7 +195,7 @@ impl LoadStream {
     fn keep(&mut self, node: &Node) -> Result<(), CallError> {
         let bytes = cost::of_node(node, &self.context.server.limits)?;
         if self.node.is_none() {
-            self.share.set(Kept::Node, bytes)?;
+            self.share.set(MemoryUse::Node, bytes)?;
         }
         Ok(())
     }

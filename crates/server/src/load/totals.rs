@@ -28,6 +28,7 @@ const MAX_NAMES: usize = 256;
 
 /// Numbers of requests, since the client's first report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Counts {
     /// Requests that were started.
     pub issued: u64,
@@ -39,6 +40,7 @@ pub struct Counts {
 
 /// A metric that backends report about themselves (ORCA), by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Metric {
     /// The requests that ended with this metric.
     pub requests: u64,
@@ -48,6 +50,7 @@ pub struct Metric {
 
 /// The load of one locality of a cluster, as one node reported it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LocalityLoad {
     /// Region, zone and sub-zone.
     pub locality: [String; 3],
@@ -67,6 +70,7 @@ pub struct LocalityLoad {
 
 /// The load of one cluster, as one node reported it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ClusterLoad {
     /// `node.id` of the client.
     pub node: String,
@@ -74,7 +78,7 @@ pub struct ClusterLoad {
     pub cluster: String,
     /// The `eds_service_name` of the cluster; empty if it has none.
     pub service: String,
-    /// The requests that the client dropped on purpose, since its first report.
+    /// The requests that the client dropped by its configuration, since its first report.
     pub dropped: u64,
     /// Those of `dropped` that have a category, by category.
     pub drops: BTreeMap<String, u64>,

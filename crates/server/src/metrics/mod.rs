@@ -43,6 +43,12 @@ pub(crate) struct Metrics {
     invalid: Family<ByPart, Counter>,
     moved: Family<ByReason, Counter>,
     throttled: Counter,
+    notices: Notices,
+}
+
+/// Counters of notices about documents that were read.
+#[derive(Debug, Default)]
+struct Notices {
     deprecated_uses: Counter,
     wip_protos: Counter,
     static_unknown_fields: Counter,
@@ -177,9 +183,11 @@ impl Metrics {
 
     /// Counts deprecated, unfinished and accepted unknown fields of documents that were read.
     pub(crate) fn notices(&self, counts: NoticeCounts) {
-        self.deprecated_uses.inc_by(counts.deprecated);
-        self.wip_protos.inc_by(counts.work_in_progress);
-        self.static_unknown_fields.inc_by(counts.unknown_fields);
+        self.notices.deprecated_uses.inc_by(counts.deprecated);
+        self.notices.wip_protos.inc_by(counts.work_in_progress);
+        self.notices
+            .static_unknown_fields
+            .inc_by(counts.unknown_fields);
     }
 
     /// Counts a change that was rolled back.
@@ -230,13 +238,13 @@ impl Metrics {
         registry.register("rollbacks", help, self.rollbacks.clone());
         let help =
             "Uses of deprecated fields and enum values in files that were read and may be served";
-        let counter = self.deprecated_uses.clone();
+        let counter = self.notices.deprecated_uses.clone();
         registry.register("runtime_deprecated_feature_use", help, counter);
         let help =
             "Uses of fields, messages and files that are work in progress, in files that were read";
-        registry.register("wip_protos", help, self.wip_protos.clone());
+        registry.register("wip_protos", help, self.notices.wip_protos.clone());
         let help = "Unknown fields that were accepted in files that were read";
-        let counter = self.static_unknown_fields.clone();
+        let counter = self.notices.static_unknown_fields.clone();
         registry.register("static_unknown_fields", help, counter);
         registry
     }

@@ -25,15 +25,16 @@ pub(crate) struct MetricsPage {
 pub(crate) fn render(registry: &Registry, headers: &HeaderMap) -> Result<MetricsPage, fmt::Error> {
     let mut text = String::new();
     text::encode(&mut text, registry)?;
-    Ok(match accepts_open_metrics(headers) {
-        true => MetricsPage {
+    Ok(if accepts_open_metrics(headers) {
+        MetricsPage {
             content_type: "application/openmetrics-text; version=1.0.0; charset=utf-8",
             text,
-        },
-        false => MetricsPage {
+        }
+    } else {
+        MetricsPage {
             content_type: "text/plain; version=0.0.4; charset=utf-8",
             text: plain(&text),
-        },
+        }
     })
 }
 

@@ -36,6 +36,7 @@ use state_file::StateFile;
 
 /// Reaction to NACKs of a change that came from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnNack {
     /// Keep the change: clients that reject it keep their last accepted version, new clients get the change.
     #[default]

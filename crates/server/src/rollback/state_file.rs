@@ -34,7 +34,7 @@ pub(super) enum StateError {
 pub(super) struct StateFile(PathBuf);
 
 #[derive(Clone, PartialEq, Message)]
-struct State {
+struct SavedRollbacks {
     #[prost(message, repeated, tag = "2")]
     rollbacks: Vec<RollbackProto>,
 }
@@ -79,16 +79,17 @@ impl StateFile {
         &self.0
     }
 
-    /// Reads the rollbacks. None if there is no file. `now` is the present time of the clock that counts from the start.
+    /// Reads the rollbacks. `None` if the file does not exist. `now` is the present time of the clock that counts from the start.
     pub(super) fn read(&self, now: Instant) -> Result<Vec<SavedRollback>, StateError> {
         let malformed = |reason: String| StateError::Malformed {
             path: self.0.clone(),
             reason,
         };
         let (folder, name) = self.parts();
-        let record = match folder.exists() {
-            true => sealed::read(&Folder::at(folder), &name, FORMAT),
-            false => Ok(None),
+        let record = if folder.exists() {
+            sealed::read(&Folder::at(folder), &name, FORMAT)
+        } else {
+            Ok(None)
         };
         let record = record.map_err(|error| match error {
             SealedError::Io(source) => self.failed(source),
@@ -97,7 +98,7 @@ impl StateFile {
         let Some(record) = record else {
             return Ok(Vec::new());
         };
-        let state = State::decode(record).map_err(|error| malformed(error.to_string()))?;
+        let state = SavedRollbacks::decode(record).map_err(|error| malformed(error.to_string()))?;
         let rollbacks = state.rollbacks.into_iter();
         rollbacks
             .map(|rollback| saved(rollback, now).map_err(malformed))
@@ -113,12 +114,13 @@ impl StateFile {
     fn replace(&self, saved: &[SavedRollback], now: Instant) -> io::Result<()> {
         let (folder, name) = self.parts();
         if saved.is_empty() {
-            return match folder.exists() {
-                true => Folder::at(folder).remove(&name),
-                false => Ok(()),
+            return if folder.exists() {
+                Folder::at(folder).remove(&name)
+            } else {
+                Ok(())
             };
         }
-        let state = State {
+        let state = SavedRollbacks {
             rollbacks: saved.iter().map(|saved| proto(saved, now)).collect(),
         };
         let folder = Folder::open(folder)?;
@@ -242,9 +244,9 @@ mod tests {
     }
 
     /// Given rollbacks, then they are read as they were written, with the time that has passed. Only the owner may read the
-    /// file. Without rollbacks there is no file.
+    /// file. Without rollbacks the file is removed.
     #[test]
-    fn a3_state_is_read_as_it_was_written() {
+    fn s80_state_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::new(folder.path().join("new/rollback.state"));
         let at = |seconds| Instant::from_epoch(Duration::from_secs(seconds));
@@ -267,9 +269,9 @@ mod tests {
         file.write(&[], at(130)).unwrap();
     }
 
-    /// Given a file that is no state, of another format, damaged, or unreadable, then the error has its path.
+    /// Given a file that is not a state, of another format, damaged, or unreadable, then the error has its path.
     #[test]
-    fn a3_malformed_state_is_an_error_with_its_path() {
+    fn s80_malformed_state_is_an_error_with_its_path() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::new(folder.path().join("rollback.state"));
         file.write(&[rollback()], Instant::EPOCH).unwrap();

@@ -68,11 +68,7 @@ impl HttpSecurity {
     /// A file cannot be read, or has no valid certificate or key.
     #[cfg(feature = "tls")]
     pub fn tls(mut self, certificate: &Path, key: &Path) -> Result<Self, SecurityError> {
-        let files = tls::TlsFiles {
-            certificate: certificate.to_owned(),
-            key: key.to_owned(),
-            client_ca: None,
-        };
+        let files = tls::TlsFiles::new(certificate, key);
         self.tls = Some(Arc::new(tls::open(&files, tls::Alpn::Http1)?));
         Ok(self)
     }

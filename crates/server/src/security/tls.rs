@@ -27,6 +27,7 @@ const HTTP_1: &[u8] = b"http/1.1";
 
 /// The TLS files of a server, all in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TlsFiles {
     /// The server's certificate, followed by the intermediate certificates.
     pub certificate: PathBuf,
@@ -34,6 +35,24 @@ pub struct TlsFiles {
     pub key: PathBuf,
     /// The certificate authorities of clients. If set, every client must have a certificate; if not, none is requested.
     pub client_ca: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// Returns the files of a server that requests no certificates of its clients.
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self {
+            certificate: certificate.into(),
+            key: key.into(),
+            client_ca: None,
+        }
+    }
+
+    /// Requires certificates of clients, issued by these authorities. `None`: requests none.
+    #[must_use]
+    pub fn client_ca(mut self, file: impl Into<Option<PathBuf>>) -> Self {
+        self.client_ca = file.into();
+        self
+    }
 }
 
 /// Protocols that a port offers by ALPN.

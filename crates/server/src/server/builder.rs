@@ -12,7 +12,7 @@ use oxds_types::runtime::{Disk, Runtime, UnknownLayer};
 use oxds_types::{ApiVersion, ResourceType};
 use tokio_util::sync::CancellationToken;
 
-use super::feed::{self, StartFeed, Target};
+use super::feed::{StoreFeed, Target};
 use super::run::Server;
 use crate::cache::Cache;
 use crate::calls::{Budget, ClientLog, Clock, CsdsAccess, Limits, Shared};
@@ -25,15 +25,14 @@ use crate::metrics::Metrics;
 use crate::not_representable::NotRepresentableLog;
 use crate::rollback::{OnNack, RollbackDriver, RollbackFile};
 use crate::security::{HttpSecurity, Security};
-use crate::store::{Health, Reporter, State, Store};
+use crate::store::{Health, Reporter, SavedState, Store};
 use crate::transport::{BindError, bind};
 
 /// Configuration of a server. Start with [`Server::builder`].
 #[must_use = "a builder does nothing until it is bound"]
 #[derive(Default)]
 pub struct Builder {
-    grpc: Option<SocketAddr>,
-    http: Option<SocketAddr>,
+    addresses: Addresses,
     cache: Cache,
     config: Config,
     limits: Limits,
@@ -41,32 +40,43 @@ pub struct Builder {
     security: Security,
     http_security: HttpSecurity,
     hooks: Option<Arc<dyn AnyHooks>>,
-    feed: Option<Box<StartFeed>>,
-    /// Whether clients may have the state of the store already.
-    is_store_shared: bool,
-    decides_rollbacks: bool,
+    feed: Option<StoreFeed>,
     load_reports: LoadReports,
-    on_nack: OnNack,
+    rollback: RollbackOptions,
     lost_log_lines: Arc<AtomicU64>,
-    rollback_file: Option<RollbackFile>,
-    state: Option<State>,
+    state: Option<SavedState>,
     runtime: Runtime,
+    /// Layers of the runtime that are read from disk.
     disks: Vec<DiskLayer>,
     oldest_api: Option<ApiVersion>,
+}
+
+/// Addresses to bind.
+#[derive(Debug, Default)]
+struct Addresses {
+    grpc: Option<SocketAddr>,
+    http: Option<SocketAddr>,
+}
+
+/// What happens after NACKs of a change from the store.
+#[derive(Default)]
+struct RollbackOptions {
+    on_nack: OnNack,
+    file: Option<RollbackFile>,
 }
 
 impl Builder {
     /// Sets the address of the gRPC port: ADS, health, reflection and REST discovery. Port 0 lets the system choose.
     /// Default: `127.0.0.1:0`.
     pub fn grpc(mut self, address: SocketAddr) -> Self {
-        self.grpc = Some(address);
+        self.addresses.grpc = Some(address);
         self
     }
 
     /// Sets the address of the HTTP port: metrics, status and REST discovery. Port 0 lets the system choose. Default: no
     /// HTTP port.
     pub fn http(mut self, address: SocketAddr) -> Self {
-        self.http = Some(address);
+        self.addresses.http = Some(address);
         self
     }
 
@@ -78,9 +88,7 @@ impl Builder {
 
     /// Feeds the cache from a store.
     pub fn store(mut self, store: impl Store) -> Self {
-        self.is_store_shared = store.is_shared();
-        self.decides_rollbacks = store.decides_rollbacks();
-        self.feed = Some(feed::of(store));
+        self.feed = Some(StoreFeed::of(store));
         self
     }
 
@@ -126,7 +134,7 @@ impl Builder {
     /// Sets the reaction to NACKs of a change from the store. Changes that the program makes in the cache itself are
     /// never rolled back.
     pub fn on_nack(mut self, policy: OnNack) -> Self {
-        self.on_nack = policy;
+        self.rollback.on_nack = policy;
         self
     }
 
@@ -136,7 +144,7 @@ impl Builder {
     /// The file has the resources that are served in place of rejected ones, secrets among them; only its owner can read it.
     /// Folders on its path are made. An error is logged, and the server goes on without the file.
     pub fn rollback_file(mut self, file: impl Into<PathBuf>) -> Self {
-        self.rollback_file = Some(RollbackFile {
+        self.rollback.file = Some(RollbackFile {
             path: file.into(),
             keeps_secrets: true,
         });
@@ -145,7 +153,7 @@ impl Builder {
 
     /// Leaves rollbacks of secrets out of the [file](Self::rollback_file): they end with the process. Call it after that.
     pub fn rollbacks_without_secrets(mut self) -> Self {
-        if let Some(file) = &mut self.rollback_file {
+        if let Some(file) = &mut self.rollback.file {
             file.keeps_secrets = false;
         }
         self
@@ -156,7 +164,7 @@ impl Builder {
     /// is ready. Then clients get only what the store has differently. Default: without its store, a server has no configuration.
     ///
     /// Saves go on beside the updates. An error of the disk is a finding, and the server goes on without saving.
-    pub fn state(mut self, state: State) -> Self {
+    pub fn state(mut self, state: SavedState) -> Self {
         self.state = Some(state);
         self
     }
@@ -227,15 +235,21 @@ impl Builder {
     /// # Panics
     /// Outside of a Tokio runtime.
     pub async fn bind(self) -> Result<Server, BindError> {
-        let grpc = bind(self.grpc.unwrap_or_else(|| ([127, 0, 0, 1], 0).into()))?;
-        let http = self.http.map(bind).transpose()?;
+        let grpc = bind(
+            self.addresses
+                .grpc
+                .unwrap_or_else(|| ([127, 0, 0, 1], 0).into()),
+        )?;
+        let http = self.addresses.http.map(bind).transpose()?;
         let health = Arc::new(Health::default());
         let clock = Clock::start();
         let metrics = Arc::new(Metrics::new(self.config.own_types.clone()));
         let rollback = RollbackDriver::new(
-            self.on_nack,
-            self.decides_rollbacks,
-            self.rollback_file,
+            self.rollback.on_nack,
+            self.feed
+                .as_ref()
+                .is_some_and(|feed| feed.decides_rollbacks),
+            self.rollback.file,
             self.cache.clone(),
             Arc::clone(&metrics),
             clock,
@@ -276,7 +290,8 @@ impl Builder {
             health.set_state(Arc::clone(&state.status));
         }
         let has_last_good = state.iter().any(|state| state.last_good.is_some());
-        if self.feed.is_some() && (has_last_good || self.is_store_shared) {
+        let feed = self.feed.as_ref();
+        if feed.is_some_and(|feed| has_last_good || feed.is_shared) {
             context.cache.set_awaited(Awaited::Everything);
         }
         let target = Target {
@@ -285,7 +300,7 @@ impl Builder {
             state,
             addresses: (grpc.address, http.as_ref().map(|bound| bound.address)),
         };
-        let feed = self.feed.map(|start| start(target));
+        let feed = self.feed.map(|feed| (feed.start)(target));
         Ok(Server {
             grpc,
             http,
@@ -303,8 +318,8 @@ impl Builder {
 impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
-            .field("grpc", &self.grpc)
-            .field("http", &self.http)
+            .field("grpc", &self.addresses.grpc)
+            .field("http", &self.addresses.http)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }

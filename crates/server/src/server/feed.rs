@@ -43,8 +43,13 @@ use crate::store::{
 /// A future that feeds the cache until the store ends.
 pub(super) type Feed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Starts a feed, once the server's state exists.
-pub(super) type StartFeed = dyn FnOnce(Target) -> Feed + Send;
+/// A store that feeds the cache once the server's state exists, and what the server must know of it before.
+pub(super) struct StoreFeed {
+    pub(super) start: Box<dyn FnOnce(Target) -> Feed + Send>,
+    /// Whether clients may have the state of the store already.
+    pub(super) is_shared: bool,
+    pub(super) decides_rollbacks: bool,
+}
 
 /// Everything that updates go to.
 pub(super) struct Target {
@@ -55,16 +60,21 @@ pub(super) struct Target {
     pub(super) addresses: (SocketAddr, Option<SocketAddr>),
 }
 
-/// Returns the feed of a store.
-pub(super) fn of(store: impl Store) -> Box<StartFeed> {
-    Box::new(|target| Box::pin(run(store, target)))
+impl StoreFeed {
+    pub(super) fn of(store: impl Store) -> Self {
+        Self {
+            is_shared: store.is_shared(),
+            decides_rollbacks: store.decides_rollbacks(),
+            start: Box::new(|target| Box::pin(run(store, target))),
+        }
+    }
 }
 
 /// Time for a store to deliver before the state on disk is served. A store that is there needs less, unless it is large; then
 /// clients that reconnect need not wait for it.
 const WAIT_FOR_STORE: Duration = Duration::from_millis(500);
 
-/// Time for a store to end what it has at its source. Clients drain meanwhile.
+/// Time for a store to end what it has at its source. Clients drain in that time.
 const CLOSE: Duration = Duration::from_secs(1);
 
 /// Feeds the cache until the store ends or the server shuts down.
@@ -254,8 +264,8 @@ fn count(context: &Context) -> ClientCounts {
     counts
 }
 
-/// Logs which resources an update adds, changes and removes. A resource that stays the same is none of these, although the
-/// update has it.
+/// Logs which resources an update adds, changes and removes. Unchanged resources in the
+/// update are not counted.
 fn log_changes(update: &Update, before: &Snapshot) {
     let has_removals = !update.changes.removals.is_empty();
     if !has_removals && !tracing::enabled!(Level::INFO) {

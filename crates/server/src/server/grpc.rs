@@ -144,9 +144,10 @@ impl GrpcConnection {
         let session = socket.get_ref().1;
         let identity = crate::security::Identity::of_peer(session).map(Arc::new);
         let peer = Peer::new(address, identity, &self.connection.server);
-        match crate::security::speaks_http_1(session) {
-            true => Box::pin(self.serve_http1(socket, peer)).await,
-            false => Box::pin(self.serve(socket, peer)).await,
+        if crate::security::speaks_http_1(session) {
+            Box::pin(self.serve_http1(socket, peer)).await
+        } else {
+            Box::pin(self.serve(socket, peer)).await
         }
     }
 
@@ -185,7 +186,7 @@ impl GrpcConnection {
             routes.clone().call(request)
         });
         let mut builder = http1::Builder::new();
-        let timeout = self.connection.server.limits.first_request;
+        let timeout = self.connection.server.limits.timers.first_request;
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(timeout);
@@ -209,8 +210,8 @@ fn http2(server: &Shared) -> http2::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams_per_connection)
         .max_send_buf_size(SEND_BUFFER)
-        .keep_alive_interval(limits.keepalive)
-        .keep_alive_timeout(limits.keepalive_timeout);
+        .keep_alive_interval(limits.timers.keepalive)
+        .keep_alive_timeout(limits.timers.keepalive_timeout);
     builder
 }
 

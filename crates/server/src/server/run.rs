@@ -67,7 +67,7 @@ impl Server {
     }
 
     /// Serves until `shutdown` is ready. Then ends streams and connections, and waits for them at most
-    /// [`Limits::drain`](crate::Limits::drain) (S-79).
+    /// [`Timers::drain`](crate::Timers::drain) (S-79).
     ///
     /// Dropping the future ends all connections without that wait. The addresses are free once the runtime has dropped
     /// the tasks.
@@ -91,7 +91,7 @@ impl Server {
         info!(streams = context.clients.streams.len(), "shutting down");
         server.closing.cancel();
         tasks.close();
-        let drain = server.limits.drain;
+        let drain = server.limits.timers.drain;
         if tokio::time::timeout(drain, tasks.wait()).await.is_err() {
             warn!(connections = tasks.len(), "drain timed out");
             abort.cancel();

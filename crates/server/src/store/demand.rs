@@ -17,7 +17,7 @@ pub struct Demand(Cache);
 /// The subscriptions of all clients to one resource type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Wanted {
+pub struct TypeDemand {
     /// Whether a client subscribes to all resources of the type (a wildcard).
     pub wildcard: bool,
     /// The names that clients subscribe to, whether or not they exist.
@@ -34,8 +34,8 @@ impl Demand {
     /// The cost follows the number of names that clients subscribe to. Call it once after each
     /// [`changed`](Self::changed), not for each resource.
     #[must_use]
-    pub fn wanted(&self) -> BTreeMap<ResourceType, Wanted> {
-        let mut wanted: BTreeMap<ResourceType, Wanted> = BTreeMap::new();
+    pub fn by_type(&self) -> BTreeMap<ResourceType, TypeDemand> {
+        let mut wanted: BTreeMap<ResourceType, TypeDemand> = BTreeMap::new();
         for view in self.0.views() {
             view.subscriptions(|resource_type, wildcard, names| {
                 let mut names = names.cloned().peekable();

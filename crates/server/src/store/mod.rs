@@ -34,14 +34,14 @@ mod uses;
 
 pub(crate) use connection::ReplicaState;
 pub use connection::{Connection, LaneState, StoreSpace};
-pub use demand::{Demand, Wanted};
+pub use demand::{Demand, TypeDemand};
 pub use finding::{Finding, FindingCounts, Severity};
 pub use health::Reporter;
 pub(crate) use health::{Findings, Health, Stale};
 #[cfg(feature = "etcd")]
 pub(crate) use link::FleetMember;
 pub use link::{ClientCounts, ServerLink};
-pub use state::{LastGood, State, StateError, StateOptions};
+pub use state::{LastGood, SavedState, StateError, StateOptions};
 pub(crate) use state::{Recorder, Started};
 pub(crate) use state_status::StateStatus;
 pub use update::{Origin, Store, Update};

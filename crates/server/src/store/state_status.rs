@@ -69,7 +69,7 @@ impl StateStatus {
         self.lock().clone()
     }
 
-    /// Returns for how long there have been changes that are not saved; zero if there are none.
+    /// Returns for how long changes have been unsaved; zero if all are saved.
     pub(crate) fn unsaved_for(&self) -> Duration {
         let since = self.lock().unsaved_since;
         since.map_or(Duration::ZERO, |since| since.elapsed())
@@ -79,7 +79,7 @@ impl StateStatus {
         self.lock().unsaved_since.get_or_insert_with(Instant::now);
     }
 
-    /// Records a save. `unsaved_since` is the time of the first change that came meanwhile.
+    /// Records a save. `unsaved_since` is the time of the first change since it began.
     pub(super) fn note_saved(
         &self,
         bytes: u64,

@@ -96,7 +96,7 @@ pub struct Update {
     /// The source of this update, for log lines and relays.
     pub origin: Origin,
     /// Whether the store could not read its source since it started. Then the update has findings, and no content: the server
-    /// serves the state of an earlier process, if there is one ([`State`](crate::State)), and otherwise lets clients wait.
+    /// serves the state of an earlier process, if there is one ([`SavedState`](crate::SavedState)), and otherwise lets clients wait.
     pub is_unavailable: bool,
     /// Whether the first update continues the state of an earlier process ([`LastGood`](crate::LastGood)), and has only what changed
     /// since. A store may do so if it knows that state, and if that [lacks no secrets](crate::LastGood::lacks_secrets).

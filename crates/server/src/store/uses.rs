@@ -67,9 +67,10 @@ impl DeprecatedUses {
             return;
         }
         let all = Arc::make_mut(&mut self.by_document);
-        match uses.is_empty() {
-            true => drop(all.remove(document)),
-            false => drop(all.insert(Arc::clone(document), uses.into())),
+        if uses.is_empty() {
+            drop(all.remove(document))
+        } else {
+            drop(all.insert(Arc::clone(document), uses.into()))
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   accept ──▶ (TLS handshake) ──▶ HTTP ──▶ first call ──▶ serve ──▶ closed by the client, or keepalive timeout
-//!     │        └────── within Limits::first_request ────┘     │
+//!     │        └────── within Timers::first_request ────┘     │
 //!     └ at most Limits::connections                           └ shutdown, age, balance ──▶ GOAWAY ──▶ drained, or aborted
 //! ```
 
@@ -66,8 +66,9 @@ impl Ports {
                     let connection = Connection {
                         server: Arc::clone(&self.server),
                         abort: self.abort.clone(),
-                        deadline: Instant::now() + limits.first_request,
+                        deadline: Instant::now() + limits.timers.first_request,
                         age_at: limits
+                            .timers
                             .connection_age
                             .map(|age| Instant::now() + jittered(age, random())),
                         called: Arc::default(),
@@ -152,7 +153,7 @@ impl Connection {
                 () = moving.cancelled() => {
                     shut_down(connection.as_mut());
                     // Discovery streams end now, others within the time for draining.
-                    timer.as_mut().reset(Instant::now() + self.server.limits.drain);
+                    timer.as_mut().reset(Instant::now() + self.server.limits.timers.drain);
                     tokio::select! {
                         ended = connection.as_mut() => break ended,
                         () = self.abort.cancelled() => return,

@@ -14,10 +14,10 @@ pub(crate) use self::identity::Identity;
 
 /// The watches of a folder and of all folders below it.
 #[derive(Debug)]
-pub(crate) struct Watches(Mutex<State>);
+pub(crate) struct Watches(Mutex<WatchState>);
 
 #[derive(Debug)]
-struct State {
+struct WatchState {
     /// The source of events, until it is dropped; or the error of the system that has no watches to give.
     watcher: Result<RecommendedWatcher, String>,
     watched: HashMap<PathBuf, Option<Identity>>,
@@ -49,7 +49,7 @@ pub(crate) fn is_change(event: &notify::Result<Event>) -> bool {
 impl Watches {
     /// Prepares to watch. If the system has no watches to give, all folders are unwatched.
     pub(crate) fn start(watcher: notify::Result<RecommendedWatcher>) -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(WatchState {
             watcher: watcher.map_err(|error| error.to_string()),
             watched: HashMap::new(),
             unwatched: BTreeMap::new(),
@@ -133,7 +133,7 @@ impl Watches {
 
     fn retain(&self, keep: impl Fn(&Path) -> bool) {
         let mut state = self.lock();
-        let State {
+        let WatchState {
             watcher, watched, ..
         } = &mut *state;
         watched.retain(|path, _| {
@@ -146,7 +146,7 @@ impl Watches {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WatchState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -120,7 +120,7 @@ async fn s76_stalled_readers_do_not_delay_other_clients() {
 /// closed after `first_request`.
 #[tokio::test]
 async fn s77_half_open_connections_are_closed() {
-    let server = start(|limits| limits.first_request = Duration::from_millis(50)).await;
+    let server = start(|limits| limits.timers.first_request = Duration::from_millis(50)).await;
     let silent = Wire::connect(server.grpc).await.unwrap();
     let mut polite = Wire::connect(server.grpc).await.unwrap();
     polite.greet().await.unwrap();
@@ -138,8 +138,8 @@ async fn s77_half_open_connections_are_closed() {
 #[tokio::test]
 async fn s77_vanished_client_is_forgotten() {
     let server = start(|limits| {
-        limits.keepalive = Duration::from_millis(50);
-        limits.keepalive_timeout = Duration::from_millis(50);
+        limits.timers.keepalive = Duration::from_millis(50);
+        limits.timers.keepalive_timeout = Duration::from_millis(50);
     })
     .await;
     let mut client = Rude::connect(server.grpc, WINDOW).await.unwrap();

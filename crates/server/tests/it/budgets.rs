@@ -62,7 +62,7 @@ fn with_id(id: String) -> DiscoveryRequest {
 /// Given nodes and node ids over their limits, by every way in, then each call ends with RESOURCE_EXHAUSTED or 413, and
 /// the server keeps nothing of them.
 #[tokio::test]
-async fn cost_c1_nodes_over_the_limit_are_refused_everywhere() {
+async fn s60_nodes_over_the_limit_are_refused_everywhere() {
     let server = start(|_| {}).await;
     let large = Value {
         kind: Some(value::Kind::StringValue("x".repeat(270_000))),
@@ -121,7 +121,7 @@ async fn cost_c1_nodes_over_the_limit_are_refused_everywhere() {
 /// Given a connection with half-sent requests, when one more byte exceeds its budget, then the call with the most bytes ends,
 /// the others go on, and so do other connections.
 #[tokio::test]
-async fn cost_c1_unfinished_requests_count_against_the_connection() {
+async fn s60_unfinished_requests_count_against_the_connection() {
     let server = start(|limits| limits.connection_bytes = 8 * MIB).await;
     let mut other = Stream::open(server.grpc, SOTW).await;
     other.send(&ask(CDS, &[]));
@@ -163,7 +163,7 @@ async fn cost_c1_unfinished_requests_count_against_the_connection() {
 /// Given two connections below their own budgets, when both together exceed that of the server, then the larger call ends,
 /// although the smaller one asks.
 #[tokio::test]
-async fn cost_c1_largest_call_of_the_server_ends() {
+async fn s60_largest_call_of_the_server_ends() {
     let server = start(|limits| limits.client_bytes = 4 * MIB).await;
     let names =
         |count: usize| -> Vec<String> { (0..count).map(|i| format!("{i:0>100}")).collect() };
@@ -193,7 +193,7 @@ async fn cost_c1_largest_call_of_the_server_ends() {
 
 /// Given a client that NACKs with long texts again and again, then it keeps as much as one of them.
 #[tokio::test]
-async fn cost_c1_texts_of_repeated_nacks_do_not_add_up() {
+async fn s60_texts_of_repeated_nacks_do_not_add_up() {
     let server = start(|_| {}).await;
     let mut stream = Stream::open(server.grpc, SOTW).await;
     stream.send(&ask(CDS, &[]));
@@ -223,7 +223,7 @@ async fn cost_c1_texts_of_repeated_nacks_do_not_add_up() {
 
 /// Given a client that polls and NACKs with a long text, then the text counts until the client accepts other content.
 #[tokio::test]
-async fn cost_c1_nack_texts_of_poll_clients_count() {
+async fn s60_nack_texts_of_poll_clients_count() {
     let server = start(|_| {}).await;
     let changed = |content| crate::cluster("a", &[0x10, content]);
     let poll = async |body: &Json| {
@@ -259,7 +259,7 @@ async fn cost_c1_nack_texts_of_poll_clients_count() {
 /// Given clients that poll with invented ids and many names, then the registry follows those that fit the budget, and refuses
 /// polls that do not.
 #[tokio::test]
-async fn cost_c1_poll_clients_count_against_the_server() {
+async fn s60_poll_clients_count_against_the_server() {
     let limit = 16 * MIB;
     let server = start(|limits| limits.client_bytes = limit).await;
     let names: Vec<String> = (0..5_000).map(|name| format!("name-{name}")).collect();
@@ -280,7 +280,7 @@ async fn cost_c1_poll_clients_count_against_the_server() {
 
 /// Given limits on names as options, then they hold.
 #[tokio::test]
-async fn cost_c1_limits_of_names_are_configurable() {
+async fn s60_limits_of_names_are_configurable() {
     let config = Config {
         max_names: 2,
         max_types: 1,
@@ -314,9 +314,9 @@ async fn cost_c1_limits_of_names_are_configurable() {
 }
 
 /// Given many clients with the same large contents, and more calls of CSDS than could be copied, then contents are not
-/// copied, other clients are served meanwhile, and a response over the budget is refused.
+/// copied, other clients are served at the same time, and a response over the budget is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cost_c2_csds_flood_is_bounded() {
+async fn s60_csds_flood_is_bounded() {
     let mut limits = Limits::default();
     limits.connection_bytes = 4 * MIB;
     let server = Running::start(Server::builder().limits(limits)).await;
@@ -380,7 +380,7 @@ async fn cost_c2_csds_flood_is_bounded() {
 
 /// Given CSDS and LRS streams, then they count against the limits per peer.
 #[tokio::test]
-async fn cost_c2_csds_and_lrs_streams_count_per_peer() {
+async fn s77_csds_and_lrs_streams_count_per_peer() {
     let server = start(|limits| limits.streams_per_peer = 2).await;
     let mut client = rude(&server).await;
     let mut csds = client.call(STREAM).await.unwrap();
@@ -407,7 +407,7 @@ async fn cost_c2_csds_and_lrs_streams_count_per_peer() {
 
 /// Given a server without CSDS, then its methods do not exist. All else is served.
 #[tokio::test]
-async fn cost_c2_csds_can_be_switched_off() {
+async fn s68_csds_can_be_switched_off() {
     let server = Running::start(Server::builder().csds(CsdsAccess::Off)).await;
     server.cache.apply(upsert(&["a"]));
     for path in [FETCH, STREAM] {
@@ -425,7 +425,7 @@ async fn cost_c2_csds_can_be_switched_off() {
 
 /// Given more streams on one connection than C-core has targets, then all are served: the limit is per peer.
 #[tokio::test]
-async fn d6_one_connection_carries_as_many_streams_as_a_peer_may_have() {
+async fn s77_one_connection_carries_all_streams_of_a_peer() {
     let server = start(|_| {}).await;
     let mut client = rude(&server).await;
     let mut calls = Vec::new();
@@ -460,7 +460,7 @@ fn ids(page: &Json) -> Vec<String> {
 /// Given more clients and loads than a page has, then following `page.next` gives each of them once, although a client
 /// leaves meanwhile. A pattern selects nodes.
 #[tokio::test]
-async fn cost_c3_status_comes_in_pages() {
+async fn status_comes_in_pages() {
     let server = start(|_| {}).await;
     let mut streams = Vec::new();
     for client in 0..5 {
@@ -533,7 +533,7 @@ async fn cost_c3_status_comes_in_pages() {
 /// Given a poll client that has the current version, when it polls again, then the status has not changed: it keeps its
 /// ETag, and readers that wait for a change are not woken.
 #[tokio::test]
-async fn cost_c3_poll_without_a_change_does_not_change_the_status() {
+async fn poll_without_a_change_does_not_change_the_status() {
     let server = start(|_| {}).await;
     let poll = async |version: &str| {
         let body = json!({"node": {"id": "n"}, "versionInfo": version}).to_string();

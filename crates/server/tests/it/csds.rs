@@ -119,7 +119,7 @@ async fn all_synced(server: &Running) -> bool {
 /// Given a client that rejects 40 clusters without a name, whatever parts they come in, and accepts everything else: CSDS and
 /// the status never show that it has accepted them, also after later ACKs.
 #[tokio::test]
-async fn a5_many_unnamed_resources_are_not_shown_as_accepted() {
+async fn s68_many_unnamed_resources_are_not_shown_as_accepted() {
     let server = Running::with_clusters(&["good"]).await;
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(CDS, &[]));
@@ -165,7 +165,7 @@ async fn a5_many_unnamed_resources_are_not_shown_as_accepted() {
 /// Given a client that rejects the removal of a cluster, by name or not: CSDS and the status do not show that it has accepted
 /// everything, also after a later ACK.
 #[tokio::test]
-async fn a5_nacked_removal_is_not_shown_as_accepted() {
+async fn s68_nacked_removal_is_not_shown_as_accepted() {
     for reason in ["cannot remove", "b: is in use"] {
         let server = Running::with_clusters(&["a", "b"]).await;
         let mut stream = Stream::open(server.grpc, DELTA).await;

@@ -121,7 +121,7 @@ async fn s57_files_are_written_before_their_referrers() {
 /// Given a name that is too long for a file, and one whose file cannot be written, then all others are written and updated,
 /// and both are findings of the server. When the file can be written, its finding goes.
 #[tokio::test]
-async fn b12_b15_one_file_does_not_stop_the_others() {
+async fn s57_one_file_does_not_stop_the_others() {
     let dir = TempDir::new().unwrap();
     let in_the_way = dir.path().join("eds/stuck.json");
     fs::create_dir_all(&in_the_way).unwrap();

@@ -140,7 +140,7 @@ impl Store for TestStore {
     }
 }
 
-/// Given an update of files, then the history names them. An update without a change is no entry.
+/// Given an update of files, then the history names them. An update without a change gets no entry.
 #[tokio::test]
 async fn history_has_the_source_of_a_change() {
     let (store, updates) = mpsc::unbounded_channel();

@@ -253,9 +253,12 @@ async fn s58_hooks_see_the_type_url_of_single_type_services() {
 /// Given hooks that refuse with a gRPC status, then REST answers with the corresponding HTTP status.
 #[tokio::test]
 async fn hooks_refuse_rest_with_an_http_status() {
-    let hooks = |call: &Call| match call.headers.contains_key("authorization") {
-        true => Ok(()),
-        false => Err(Status::unauthenticated("no token")),
+    let hooks = |call: &Call| {
+        if call.headers.contains_key("authorization") {
+            Ok(())
+        } else {
+            Err(Status::unauthenticated("no token"))
+        }
     };
     let server = Running::start(Server::builder().hooks(hooks)).await;
     server.cache.apply(upsert(&["a"]));
@@ -357,9 +360,12 @@ async fn client_that_leaves_during_a_hook_is_forgotten() {
 /// port, then it is refused with the status of its protocol, and the metrics count it. Health checks are not refused.
 #[tokio::test]
 async fn s66_s68_hooks_can_refuse_lrs_csds_and_status() {
-    let hooks = |call: &Call| match call.headers.contains_key("authorization") {
-        true => Ok(()),
-        false => Err(Status::unauthenticated("no token")),
+    let hooks = |call: &Call| {
+        if call.headers.contains_key("authorization") {
+            Ok(())
+        } else {
+            Err(Status::unauthenticated("no token"))
+        }
     };
     let server = Running::start(Server::builder().hooks(hooks)).await;
     server.cache.apply(upsert(&["a"]));
@@ -401,9 +407,10 @@ async fn each_call_may_have_another_observer() {
     let log = EventLog::default();
     let observed = log.clone();
     let hooks = move |call: &Call| -> Result<Box<dyn Observer>, Status> {
-        Ok(match call.method.contains("Delta") {
-            true => Box::new(observed.clone()),
-            false => Box::new(()),
+        Ok(if call.method.contains("Delta") {
+            Box::new(observed.clone())
+        } else {
+            Box::new(())
         })
     };
     let server = Running::start(Server::builder().hooks(hooks)).await;

@@ -86,7 +86,7 @@ async fn s60_number_and_length_of_names_are_limited() {
 #[tokio::test]
 async fn s77_stream_without_a_request_is_ended() {
     let mut limits = Limits::default();
-    limits.first_request = Duration::from_millis(100);
+    limits.timers.first_request = Duration::from_millis(100);
     let server = Running::start(Server::builder().limits(limits)).await;
     for path in [
         SOTW,
@@ -131,9 +131,9 @@ async fn s77_number_of_streams_is_limited() {
 }
 
 /// Given three times as many requests on one stream as its burst allows, then the server reads the burst and what the rate
-/// adds, and no more, and another stream is served meanwhile.
+/// adds, and another stream is served at the same time.
 #[tokio::test]
-async fn cost_c5_request_flood_is_read_at_the_rate_after_the_burst() {
+async fn s77_request_flood_is_read_at_the_rate_after_the_burst() {
     let mut limits = Limits::default();
     (limits.request_rate, limits.request_burst) = (50, 1_000);
     let burst = u64::from(limits.request_burst);

@@ -80,7 +80,7 @@ async fn s66_reported_loads_are_in_the_status() {
 
 /// Given an interval of zero, or of ages, then clients are asked for the shortest one, or for the longest that protobuf has.
 #[tokio::test]
-async fn b5_requested_interval_is_in_the_range_of_protobuf() {
+async fn s66_requested_interval_is_in_the_range_of_protobuf() {
     for (interval, expected) in [
         (Duration::ZERO, (0, 100_000_000)),
         (Duration::MAX, (315_576_000_000, 0)),

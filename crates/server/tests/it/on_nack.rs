@@ -179,7 +179,7 @@ async fn s80_nacked_change_is_rolled_back() {
 /// of before is served, to clients of before and to new ones, and the rollback is shown with its time. The next change of the
 /// store ends it, and the file.
 #[tokio::test]
-async fn a3_rollback_survives_the_death_of_the_server() {
+async fn s80_rollback_survives_the_death_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state/rollbacks");
     let policy = OnNack::Rollback { threshold: 0 };
@@ -214,7 +214,7 @@ async fn a3_rollback_survives_the_death_of_the_server() {
 
 /// Given a state file that is not one: the server starts, and serves what the store has.
 #[tokio::test]
-async fn a3_malformed_state_does_not_stop_the_server() {
+async fn s80_malformed_state_does_not_stop_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("rollbacks");
     std::fs::write(&file, "nonsense").unwrap();

@@ -92,7 +92,7 @@ async fn s56_long_poll_is_answered_on_change() {
     let changing = async {
         server.counts("oxds_requests_total 2").await;
         server.cache.apply(upsert(&["b"]));
-        // Another client sees the change meanwhile.
+        // Another client sees the change before that.
         let (_, all) = poll(&server, &json!({}), None).await;
         assert_eq!(all["resources"].as_array().unwrap().len(), 2);
         server.cache.apply(upsert(&["z"]));
@@ -159,7 +159,7 @@ async fn s56_fetch_is_answered_over_grpc() {
 
 /// Given a REST client that rejected a change: its next polls get 304, with `Prefer: wait` or not, until the content changes.
 #[tokio::test]
-async fn a4_rest_poll_after_a_nack_gets_304() {
+async fn s80_rest_poll_after_a_nack_gets_304() {
     let server = Running::with_clusters(&["a"]).await;
     let (_, first) = poll(&server, &json!({"node": {"id": "n"}}), None).await;
     let mut request = json!({"node": {"id": "n"}, "versionInfo": first["versionInfo"]});
@@ -183,7 +183,7 @@ async fn a4_rest_poll_after_a_nack_gets_304() {
 /// Given a `Fetch` client that rejected a change: it gets the state again that it accepted, since gRPC has no "not
 /// modified". A client that accepted nothing before gets UNAVAILABLE. The change of the content is sent.
 #[tokio::test]
-async fn a4_fetch_after_a_nack_gets_the_accepted_state() {
+async fn s80_fetch_after_a_nack_gets_the_accepted_state() {
     let server = Running::with_clusters(&["a"]).await;
     let mut client = Client::connect(server.grpc).await;
     let first: DiscoveryResponse = client.unary(FETCH, &ask(CDS, &["a"])).await;
@@ -220,7 +220,7 @@ async fn a4_fetch_after_a_nack_gets_the_accepted_state() {
 
 /// Given a client that NACKed one resource: a change of another one is sent with the accepted content of the first.
 #[tokio::test]
-async fn a4_poll_after_a_nack_gets_other_changes() {
+async fn s80_poll_after_a_nack_gets_other_changes() {
     let server = Running::with_clusters(&["a", "b"]).await;
     let (_, first) = poll(&server, &json!({"node": {"id": "n"}}), None).await;
     let mut request = json!({"node": {"id": "n"}, "versionInfo": first["versionInfo"]});
@@ -243,7 +243,7 @@ async fn a4_poll_after_a_nack_gets_other_changes() {
 /// Given scopes and a client that polls them without names, as Envoy does: it gets all of them, by REST and by `Fetch`.
 /// When one is added, then it gets that, too.
 #[tokio::test]
-async fn b1_scopes_without_names_are_all_sent() {
+async fn scopes_without_names_are_all_sent() {
     let scope = |name: &str| {
         let scope = envoy_types::pb::envoy::config::route::v3::ScopedRouteConfiguration {
             name: name.into(),
@@ -278,7 +278,7 @@ async fn b1_scopes_without_names_are_all_sent() {
 /// Given an `xdstp` name in another spelling, or a locator with that name: a poll finds the resource. Both spellings are one
 /// subscription.
 #[tokio::test]
-async fn b1_names_and_locators_are_found_in_any_spelling() {
+async fn names_and_locators_are_found_in_any_spelling() {
     let name = "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=1&b=2";
     let spelt = "xdstp://a/envoy.config.cluster.v3.Cluster/%78?b=2&a=1";
     let server = Running::with_clusters(&[name, "plain"]).await;

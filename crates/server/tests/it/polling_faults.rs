@@ -146,7 +146,7 @@ async fn s61_every_type_is_served_by_fetch_and_rest() {
 #[tokio::test]
 async fn s77_incomplete_http_request_times_out() {
     let mut limits = Limits::default();
-    limits.first_request = Duration::from_millis(100);
+    limits.timers.first_request = Duration::from_millis(100);
     let server = Running::start(Server::builder().limits(limits)).await;
     let half = format!("POST {CLUSTERS} HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{{");
     for bytes in ["", "POST /v3/disc", &half] {

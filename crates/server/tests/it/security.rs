@@ -51,11 +51,7 @@ impl Secured {
         let files = files.write(folder.path(), "server").unwrap();
         let client_ca = folder.path().join("ca.pem");
         replace(&client_ca, &authority.pem()).unwrap();
-        let files = TlsFiles {
-            certificate: files.certificate,
-            key: files.key,
-            client_ca: Some(client_ca),
-        };
+        let files = TlsFiles::new(files.certificate, files.key).client_ca(client_ca);
         let mut security = Security::default().tls(&files).unwrap();
         if let Some(rules) = rules {
             let path = folder.path().join("rules.yaml");
@@ -83,11 +79,7 @@ impl Secured {
     /// Returns security with the same server certificate, but without client certificates.
     pub(crate) fn without_client_ca(&self) -> Security {
         let path = |name: &str| self.folder.path().join(name);
-        let files = TlsFiles {
-            certificate: path("server.pem"),
-            key: path("server.key"),
-            client_ca: None,
-        };
+        let files = TlsFiles::new(path("server.pem"), path("server.key"));
         Security::default().tls(&files).unwrap()
     }
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use http::StatusCode;
 use oxds_core::group::{GroupUpdate, NodeMatcher};
 use oxds_server::{
-    ChangeSet, DirStore, ResourceType, Server, State, StateError, StateOptions, Store, Update, dir,
+    ChangeSet, DirStore, ResourceType, SavedState, Server, StateError, StateOptions, Store, Update,
+    dir,
 };
 use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node};
 use serde_json::Value;
@@ -67,7 +68,7 @@ impl Site {
 
     async fn start(&self) -> Running {
         let options = StateOptions::of_folder(self.config()).keep_secrets(self.keeps_secrets);
-        let state = State::open(self.state(), options).unwrap();
+        let state = SavedState::open(self.state(), options).unwrap();
         let mut options = dir::Options::default();
         options.last_good = state.last_good();
         options.allow_empty = self.allow_empty;
@@ -331,7 +332,7 @@ async fn g25_kept_secrets_are_served_and_leave_the_disk() {
     };
     assert!(has_secret());
     let options = StateOptions::of_folder(site.config());
-    let state = State::open(site.state(), options).unwrap();
+    let state = SavedState::open(site.state(), options).unwrap();
     assert!(state.last_good().unwrap().lacks_secrets());
     let server = Running::start(Server::builder().state(state)).await;
     stop(server).await;
@@ -355,7 +356,7 @@ async fn g25_state_is_readable_by_its_owner_only() {
 async fn g25_folder_of_a_state_has_one_server() {
     let site = Site::new(&[("a.yaml", yaml("a"))]);
     let server = site.start().await;
-    let second = State::open(site.state(), StateOptions::of_folder(site.config()));
+    let second = SavedState::open(site.state(), StateOptions::of_folder(site.config()));
     let error = second.unwrap_err();
     assert!(matches!(error, StateError::InUse { .. }), "{error}");
     stop(server).await;
@@ -386,7 +387,7 @@ async fn g25_invalid_state_is_refused_and_kept_aside() {
     .enumerate()
     {
         fs::write(&path, bytes).unwrap();
-        let state = State::open(site.state(), StateOptions::of_folder(&served)).unwrap();
+        let state = SavedState::open(site.state(), StateOptions::of_folder(&served)).unwrap();
         assert!(state.last_good().is_none());
         let kept = format!("last-good.invalid-{}", number + 1);
         assert_eq!(fs::read(site.state().join(&kept)).unwrap(), *bytes);
@@ -413,7 +414,7 @@ impl Store for Scripted {
 
 /// Starts a server with such a store, and a state.
 async fn scripted(folder: &Path) -> (Running, mpsc::UnboundedSender<Update>) {
-    let state = State::open(folder, StateOptions::new("scripted:1")).unwrap();
+    let state = SavedState::open(folder, StateOptions::new("scripted:1")).unwrap();
     let (sender, receiver) = mpsc::unbounded_channel();
     let builder = Server::builder().store(Scripted(receiver)).state(state);
     (Running::start(builder).await, sender)
@@ -443,7 +444,7 @@ async fn g25_state_of_any_store_is_served_until_it_delivers() {
     sees(&server, &["a", "c"]).await;
     stop(server).await;
 
-    let state = State::open(folder.path(), StateOptions::new("scripted:1")).unwrap();
+    let state = SavedState::open(folder.path(), StateOptions::new("scripted:1")).unwrap();
     let last_good = state.last_good().unwrap();
     assert_eq!(last_good.position(), Some(&b"head 1"[..]));
     assert_eq!(last_good.len(), 4);

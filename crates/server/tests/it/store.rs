@@ -22,7 +22,7 @@ impl Store for OnDemand {
     async fn next(&mut self) -> Option<Update> {
         let demand = self.demand.as_mut()?;
         loop {
-            let mut wanted = demand.wanted();
+            let mut wanted = demand.by_type();
             let clusters = wanted.remove(&ResourceType::CLUSTER).unwrap_or_default();
             let wanted: Vec<Arc<str>> = clusters.names.into_iter().collect();
             if wanted == self.served {
@@ -90,12 +90,12 @@ async fn load_reports_are_no_demand() {
     stream.send(&crate::load::hello(&[]));
     let _: envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse =
         stream.message().await;
-    assert!(demand.wanted().is_empty());
+    assert!(demand.by_type().is_empty());
 
     let mut stream = Stream::open(server.grpc, DELTA).await;
     stream.send(&subscribe(CDS, &[]));
     stream.delta().await;
-    let wanted = demand.wanted();
+    let wanted = demand.by_type();
     assert!(wanted[&ResourceType::CLUSTER].wildcard);
     assert!(wanted[&ResourceType::CLUSTER].names.is_empty());
 }

@@ -75,7 +75,7 @@ async fn serve(hosts: impl IntoIterator<Item = Resource>) -> Running {
 /// requested name as an alias. Another host of it is asked for: it comes again, with both. A host that none matches is
 /// reported as missing.
 #[tokio::test]
-async fn b3_virtual_host_is_found_by_domain() {
+async fn virtual_host_is_found_by_domain() {
     let server = serve([
         host("r/shop", &["shop.example", "*.shop.example"]),
         host("r/other", &["other.example"]),
@@ -101,7 +101,7 @@ async fn b3_virtual_host_is_found_by_domain() {
 /// Given a requested host: changes of its virtual host are sent. When another one matches it better, then that is sent
 /// with the alias. When all are removed, then the name is reported as missing; when one is added, it is sent.
 #[tokio::test]
-async fn b3_requested_host_follows_the_virtual_hosts() {
+async fn requested_host_follows_the_virtual_hosts() {
     let asked = "r/www.shop.example";
     let server = serve([host("r/any", &["*"])]).await;
     let mut envoy = Asking::open(&server, &[asked]).await;
@@ -137,7 +137,7 @@ async fn b3_requested_host_follows_the_virtual_hosts() {
 
 /// Given a route configuration that ignores ports: a host with a port finds the virtual host without it.
 #[tokio::test]
-async fn b3_port_is_ignored_as_the_route_configuration_says() {
+async fn port_is_ignored_as_the_route_configuration_says() {
     let routes = |ignores| {
         let routes = RouteConfiguration {
             name: "r".into(),
@@ -150,9 +150,10 @@ async fn b3_port_is_ignored_as_the_route_configuration_says() {
         let server = serve([host("r/shop", &["shop.example"]), routes(ignores)]).await;
         let asked = "r/shop.example:8080";
         let mut envoy = Asking::open(&server, &[asked]).await;
-        match ignores {
-            true => envoy.gets(&[("r/shop", &["r/shop", asked])]).await,
-            false => envoy.gets(&[(&format!("{asked}-"), &[asked])]).await,
+        if ignores {
+            envoy.gets(&[("r/shop", &["r/shop", asked])]).await
+        } else {
+            envoy.gets(&[(&format!("{asked}-"), &[asked])]).await
         }
     }
 }
@@ -160,7 +161,7 @@ async fn b3_port_is_ignored_as_the_route_configuration_says() {
 /// Given a client that reconnects with a virtual host that it had on demand: the answer to its name comes again, since it may
 /// wait for it. A virtual host that is gone is reported.
 #[tokio::test]
-async fn b3_reconnected_client_gets_its_virtual_hosts() {
+async fn reconnected_client_gets_its_virtual_hosts() {
     let server = serve([host("r/shop", &["shop.example"])]).await;
     let asked = "r/shop.example";
     let mut envoy = Asking::open(&server, &[asked]).await;

@@ -100,12 +100,12 @@ impl LimitArgs {
         );
         set(&mut limits.request_rate, count(self.request_rate));
         set(&mut limits.request_burst, count(self.request_burst));
-        set(&mut limits.first_request, self.first_request);
-        set(&mut limits.keepalive, self.keepalive);
-        set(&mut limits.keepalive_timeout, self.keepalive_timeout);
-        limits.connection_age = self.max_connection_age;
-        set(&mut limits.poll_hold, self.poll_hold);
-        set(&mut limits.poll_hold_max, self.poll_hold_max);
+        set(&mut limits.timers.first_request, self.first_request);
+        set(&mut limits.timers.keepalive, self.keepalive);
+        set(&mut limits.timers.keepalive_timeout, self.keepalive_timeout);
+        limits.timers.connection_age = self.max_connection_age;
+        set(&mut limits.timers.poll_hold, self.poll_hold);
+        set(&mut limits.timers.poll_hold_max, self.poll_hold_max);
         limits
     }
 }

@@ -35,11 +35,8 @@ impl SecurityArgs {
     pub(crate) fn open(self) -> Result<Security, SecurityError> {
         let mut security = Security::default();
         if let (Some(certificate), Some(key)) = (self.tls_cert, self.tls_key) {
-            security = security.tls(&TlsFiles {
-                certificate,
-                key,
-                client_ca: self.tls_client_ca,
-            })?;
+            security =
+                security.tls(&TlsFiles::new(certificate, key).client_ca(self.tls_client_ca))?;
         }
         match self.authorize {
             Some(rules) => security.authorize(&rules),

@@ -33,9 +33,10 @@ pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {
     };
     context.clients.see_at(&context.cache, &cursor, &mut see);
     let (node, rolled_back) = found?;
-    let title = match node.id.is_empty() {
-        true => "(no node id)".to_owned(),
-        false => shown(&node.id),
+    let title = if node.id.is_empty() {
+        "(no node id)".to_owned()
+    } else {
+        shown(&node.id)
     };
     let worst = worst(&node);
     let content = html! {

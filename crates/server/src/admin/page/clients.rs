@@ -47,9 +47,12 @@ pub(super) fn view(fleet: &Fleet, query: &Query, now: Instant) -> View {
     let rows = fleet.rows.iter().filter(selects);
     let mut rows: Vec<&Row> = rows.map(|row| &**row).collect();
     let (sort, descending) = order(query);
-    rows.sort_by(|a, b| match descending {
-        true => b.compare(a, sort),
-        false => a.compare(b, sort),
+    rows.sort_by(|a, b| {
+        if descending {
+            b.compare(a, sort)
+        } else {
+            a.compare(b, sort)
+        }
     });
     let (page, total) = (query.page(), rows.len());
     let shown = rows
@@ -118,9 +121,10 @@ fn filter(query: &Query) -> Markup {
 
 fn heading(query: &Query, column: &str, title: &str, sort: &str, descending: bool) -> Markup {
     let is_sorted = column == sort;
-    let next = match is_sorted && !descending {
-        true => format!("-{column}"),
-        false => column.to_owned(),
+    let next = if is_sorted && !descending {
+        format!("-{column}")
+    } else {
+        column.to_owned()
     };
     let parameters = [
         ("q", query.get("q")),
@@ -150,9 +154,10 @@ pub(super) fn address(row: &Row) -> String {
 
 /// Returns the name of a client, also if it has not sent one.
 pub(super) fn name(row: &Row) -> &str {
-    match row.id.is_empty() {
-        true => "(no node id)",
-        false => &row.id,
+    if row.id.is_empty() {
+        "(no node id)"
+    } else {
+        &row.id
     }
 }
 

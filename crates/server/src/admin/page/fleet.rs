@@ -6,7 +6,7 @@
 //!                                    ├─ neither polled nor woken since ──▶ its line of before
 //!                                    └─ else: locked for itself, and seen again
 //! ```
-//! A page of 100 clients sorted by state needs a look at all of them, so that the walk is shared by all views. A stream changes only when
+//! Sorting by state visits every client, so all views share one walk. A stream changes only when
 //! its task is polled, and a change of resources that concerns it wakes it: so the cost follows what has changed.
 
 use std::cmp::Ordering;

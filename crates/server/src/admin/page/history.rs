@@ -165,7 +165,7 @@ impl Owing {
             let mut found = None;
             let mut see = |client: &Client<'_>, _: &Snapshot| {
                 let answers = client.answers.as_ref();
-                if answers.is_some_and(|answers| answers.owes(number)) {
+                if answers.is_some_and(|answers| answers.is_pending(number)) {
                     found = Some(client.node.map(|node| shown(&node.id)).unwrap_or_default());
                 }
             };

@@ -8,42 +8,42 @@ use crate::store::{Connection, LaneState, ReplicaState, StoreSpace};
 
 /// Connection of a store that has one.
 #[derive(Serialize)]
-pub(in crate::admin) struct ConnectionStatus {
-    pub(in crate::admin) connected: bool,
-    pub(in crate::admin) since_seconds: Option<f64>,
-    pub(in crate::admin) cause: Option<String>,
+pub(crate) struct ConnectionStatus {
+    pub(crate) connected: bool,
+    pub(crate) since_seconds: Option<f64>,
+    pub(crate) cause: Option<String>,
     member: Option<String>,
     ready: bool,
     failures: u64,
     reads: u64,
     space: Option<SpaceStatus>,
     lanes: Vec<LaneStatus>,
-    pub(in crate::admin) replicas: Vec<ReplicaStatus>,
+    pub(crate) replicas: Vec<ReplicaStatus>,
 }
 
 /// A server that follows the same source.
 #[derive(Serialize)]
-pub(in crate::admin) struct ReplicaStatus {
-    pub(in crate::admin) id: String,
-    pub(in crate::admin) this: bool,
-    pub(in crate::admin) build: String,
-    pub(in crate::admin) http: String,
-    pub(in crate::admin) uptime_seconds: f64,
-    pub(in crate::admin) lanes: Vec<ReplicaLane>,
-    pub(in crate::admin) streams: u64,
-    pub(in crate::admin) in_sync: u64,
-    pub(in crate::admin) nacked: u64,
-    pub(in crate::admin) held: bool,
-    pub(in crate::admin) since_seconds: f64,
+pub(crate) struct ReplicaStatus {
+    pub(crate) id: String,
+    pub(crate) this: bool,
+    pub(crate) build: String,
+    pub(crate) http: String,
+    pub(crate) uptime_seconds: f64,
+    pub(crate) lanes: Vec<ReplicaLane>,
+    pub(crate) streams: u64,
+    pub(crate) in_sync: u64,
+    pub(crate) nacked: u64,
+    pub(crate) held: bool,
+    pub(crate) since_seconds: f64,
 }
 
 /// A lane as a replica serves it.
 #[derive(Serialize)]
-pub(in crate::admin) struct ReplicaLane {
-    pub(in crate::admin) lane: String,
-    pub(in crate::admin) seq: u64,
+pub(crate) struct ReplicaLane {
+    pub(crate) lane: String,
+    pub(crate) seq: u64,
     /// Publishes that this server knows and the replica does not serve.
-    pub(in crate::admin) lag: u64,
+    pub(crate) lag: u64,
 }
 
 /// Size of the database of etcd.

@@ -31,65 +31,65 @@ pub(super) use query::{Position, StatusQuery};
 
 /// The content of the page.
 #[derive(Serialize)]
-pub(in crate::admin) struct StatusPage {
-    pub(in crate::admin) server: ServerStatus,
-    pub(in crate::admin) snapshot: SnapshotStatus,
-    pub(in crate::admin) groups: Vec<GroupStatus>,
-    pub(in crate::admin) store: StoreStatus,
-    pub(in crate::admin) runtime: RuntimeStatus,
-    pub(in crate::admin) rollbacks: Vec<RollbackStatus>,
-    pub(in crate::admin) nodes: Vec<NodeStatus>,
+pub(crate) struct StatusPage {
+    pub(crate) server: ServerStatus,
+    pub(crate) snapshot: SnapshotStatus,
+    pub(crate) groups: Vec<GroupStatus>,
+    pub(crate) store: StoreStatus,
+    pub(crate) runtime: RuntimeStatus,
+    pub(crate) rollbacks: Vec<RollbackStatus>,
+    pub(crate) nodes: Vec<NodeStatus>,
     /// On the first page only.
-    pub(in crate::admin) away: Vec<AwayNode>,
-    pub(in crate::admin) loads: Vec<ClusterLoad>,
-    pub(in crate::admin) page: PageStatus,
+    pub(crate) away: Vec<AwayNode>,
+    pub(crate) loads: Vec<ClusterLoad>,
+    pub(crate) page: PageStatus,
 }
 
 /// A node that was connected within the last two minutes.
 #[derive(Serialize)]
-pub(in crate::admin) struct AwayNode {
-    pub(in crate::admin) id: String,
-    pub(in crate::admin) seconds_ago: f64,
+pub(crate) struct AwayNode {
+    pub(crate) id: String,
+    pub(crate) seconds_ago: f64,
 }
 
 /// The place of this page in the lists of clients and loads.
 #[derive(Serialize)]
-pub(in crate::admin) struct PageStatus {
-    pub(in crate::admin) clients: usize,
-    pub(in crate::admin) behind: usize,
-    pub(in crate::admin) loads: usize,
-    pub(in crate::admin) next: Option<String>,
+pub(crate) struct PageStatus {
+    pub(crate) clients: usize,
+    pub(crate) behind: usize,
+    pub(crate) loads: usize,
+    pub(crate) next: Option<String>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct ServerStatus {
-    pub(in crate::admin) version: &'static str,
-    pub(in crate::admin) identifier: Option<String>,
-    pub(in crate::admin) uptime_seconds: f64,
+pub(crate) struct ServerStatus {
+    pub(crate) version: &'static str,
+    pub(crate) identifier: Option<String>,
+    pub(crate) uptime_seconds: f64,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct SnapshotStatus {
-    pub(in crate::admin) loaded: bool,
-    pub(in crate::admin) revision: u64,
-    pub(in crate::admin) types: Vec<SnapshotType>,
+pub(crate) struct SnapshotStatus {
+    pub(crate) loaded: bool,
+    pub(crate) revision: u64,
+    pub(crate) types: Vec<SnapshotType>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct SnapshotType {
+pub(crate) struct SnapshotType {
     #[serde(rename = "type")]
-    pub(in crate::admin) resource_type: String,
-    pub(in crate::admin) type_url: String,
-    pub(in crate::admin) version: String,
-    pub(in crate::admin) resources: usize,
-    pub(in crate::admin) not_representable: Vec<NotRepresentableStatus>,
+    pub(crate) resource_type: String,
+    pub(crate) type_url: String,
+    pub(crate) version: String,
+    pub(crate) resources: usize,
+    pub(crate) not_representable: Vec<NotRepresentableStatus>,
 }
 
 /// A resource that v2 clients do not get, because v2 cannot express it.
 #[derive(Serialize)]
-pub(in crate::admin) struct NotRepresentableStatus {
-    pub(in crate::admin) name: String,
-    pub(in crate::admin) reasons: Vec<String>,
+pub(crate) struct NotRepresentableStatus {
+    pub(crate) name: String,
+    pub(crate) reasons: Vec<String>,
 }
 
 impl From<&NotRepresentableResource> for NotRepresentableStatus {
@@ -103,98 +103,98 @@ impl From<&NotRepresentableResource> for NotRepresentableStatus {
 
 /// A resource of a group that v2 clients do not get.
 #[derive(Serialize)]
-pub(in crate::admin) struct NotRepresentableOfGroup {
+pub(crate) struct NotRepresentableOfGroup {
     #[serde(rename = "type")]
-    pub(in crate::admin) resource_type: String,
+    pub(crate) resource_type: String,
     #[serde(flatten)]
-    pub(in crate::admin) resource: NotRepresentableStatus,
+    pub(crate) resource: NotRepresentableStatus,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct GroupStatus {
-    pub(in crate::admin) name: String,
-    pub(in crate::admin) version: String,
-    pub(in crate::admin) resources: usize,
-    pub(in crate::admin) not_representable: Vec<NotRepresentableOfGroup>,
+pub(crate) struct GroupStatus {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) resources: usize,
+    pub(crate) not_representable: Vec<NotRepresentableOfGroup>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct StoreStatus {
-    pub(in crate::admin) updates: u64,
-    pub(in crate::admin) ended: bool,
-    pub(in crate::admin) load_seconds: f64,
+pub(crate) struct StoreStatus {
+    pub(crate) updates: u64,
+    pub(crate) ended: bool,
+    pub(crate) load_seconds: f64,
     #[serde(flatten)]
-    pub(in crate::admin) connection: Option<ConnectionStatus>,
-    pub(in crate::admin) stale: Option<StaleStatus>,
-    pub(in crate::admin) state: Option<StateOnDisk>,
-    pub(in crate::admin) findings: Vec<StoreFinding>,
-    pub(in crate::admin) more_findings: FindingCountsStatus,
+    pub(crate) connection: Option<ConnectionStatus>,
+    pub(crate) stale: Option<StaleStatus>,
+    pub(crate) state: Option<StateOnDisk>,
+    pub(crate) findings: Vec<StoreFinding>,
+    pub(crate) more_findings: FindingCountsStatus,
 }
 
 /// The state of an earlier process, while that is served.
 #[derive(Serialize)]
-pub(in crate::admin) struct StaleStatus {
-    pub(in crate::admin) age_seconds: f64,
+pub(crate) struct StaleStatus {
+    pub(crate) age_seconds: f64,
 }
 
 /// The state on disk.
 #[derive(Serialize)]
-pub(in crate::admin) struct StateOnDisk {
-    pub(in crate::admin) file: String,
-    pub(in crate::admin) keeps_secrets: bool,
-    pub(in crate::admin) saves: u64,
-    pub(in crate::admin) saved_seconds_ago: Option<f64>,
-    pub(in crate::admin) unsaved_seconds: Option<f64>,
-    pub(in crate::admin) error: Option<String>,
+pub(crate) struct StateOnDisk {
+    pub(crate) file: String,
+    pub(crate) keeps_secrets: bool,
+    pub(crate) saves: u64,
+    pub(crate) saved_seconds_ago: Option<f64>,
+    pub(crate) unsaved_seconds: Option<f64>,
+    pub(crate) error: Option<String>,
 }
 
 /// The findings that are only counted.
 #[derive(Serialize)]
-pub(in crate::admin) struct FindingCountsStatus {
-    pub(in crate::admin) errors: usize,
-    pub(in crate::admin) warnings: usize,
+pub(crate) struct FindingCountsStatus {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct StoreFinding {
-    pub(in crate::admin) severity: &'static str,
-    pub(in crate::admin) file: String,
-    pub(in crate::admin) line: Option<u32>,
-    pub(in crate::admin) column: Option<u32>,
-    pub(in crate::admin) resource: Option<String>,
-    pub(in crate::admin) path: String,
-    pub(in crate::admin) rule: &'static str,
-    pub(in crate::admin) element: Option<String>,
-    pub(in crate::admin) message: String,
+pub(crate) struct StoreFinding {
+    pub(crate) severity: &'static str,
+    pub(crate) file: String,
+    pub(crate) line: Option<u32>,
+    pub(crate) column: Option<u32>,
+    pub(crate) resource: Option<String>,
+    pub(crate) path: String,
+    pub(crate) rule: &'static str,
+    pub(crate) element: Option<String>,
+    pub(crate) message: String,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct RollbackStatus {
+pub(crate) struct RollbackStatus {
     #[serde(rename = "type")]
-    pub(in crate::admin) resource_type: String,
-    pub(in crate::admin) name: String,
-    pub(in crate::admin) group: Option<String>,
-    pub(in crate::admin) version: String,
-    pub(in crate::admin) rolled_back_to: String,
+    pub(crate) resource_type: String,
+    pub(crate) name: String,
+    pub(crate) group: Option<String>,
+    pub(crate) version: String,
+    pub(crate) rolled_back_to: String,
     /// Node ids; empty for a decision of several replicas.
-    pub(in crate::admin) nacked_by: Vec<String>,
+    pub(crate) nacked_by: Vec<String>,
     /// Number of nodes whose NACKs caused the rollback.
-    pub(in crate::admin) nodes: u64,
-    pub(in crate::admin) reason: String,
+    pub(crate) nodes: u64,
+    pub(crate) reason: String,
     /// The resource whose NACK caused the rollback: this one, or one that was changed together with it.
-    pub(in crate::admin) nacked: NackedCause,
-    pub(in crate::admin) seconds_ago: f64,
+    pub(crate) nacked: NackedCause,
+    pub(crate) seconds_ago: f64,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NackedCause {
+pub(crate) struct NackedCause {
     #[serde(rename = "type")]
-    pub(in crate::admin) resource_type: String,
-    pub(in crate::admin) name: String,
+    pub(crate) resource_type: String,
+    pub(crate) name: String,
 }
 
 impl StatusPage {
-    pub(in crate::admin) fn of(admin: &Admin, query: &StatusQuery) -> Self {
+    pub(crate) fn of(admin: &Admin, query: &StatusQuery) -> Self {
         let context = &admin.context;
         let now = context.server.clock.now();
         let snapshot = context.cache.snapshot();
@@ -215,7 +215,7 @@ impl StatusPage {
             loads: lists.loads,
             page: PageStatus {
                 clients: context.clients.streams.len() + context.clients.polls.len(now),
-                behind: context.cache.convergence().behind(),
+                behind: context.cache.convergence().pending_sessions(),
                 loads: admin.load_reports.count(),
                 next: lists.next.map(|position| query.next(&position)),
             },
@@ -229,10 +229,10 @@ const MAX_PAGE: usize = 768 << 10;
 
 /// The clients and loads of a page.
 struct Lists {
-    pub(in crate::admin) nodes: Vec<NodeStatus>,
-    pub(in crate::admin) loads: Vec<ClusterLoad>,
+    pub(crate) nodes: Vec<NodeStatus>,
+    pub(crate) loads: Vec<ClusterLoad>,
     /// Position of the next page; `None` at the end.
-    pub(in crate::admin) next: Option<Position>,
+    pub(crate) next: Option<Position>,
 }
 
 impl Lists {
@@ -333,10 +333,7 @@ fn groups(cache: &Cache, not_representable: &[NotRepresentableResource]) -> Vec<
 }
 
 impl SnapshotStatus {
-    pub(in crate::admin) fn of(
-        snapshot: &Snapshot,
-        not_representable: &[NotRepresentableResource],
-    ) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, not_representable: &[NotRepresentableResource]) -> Self {
         let of_type = |resource_type: &ResourceType| {
             let all = not_representable.iter();
             let own = all.filter(|one| one.group.is_none() && one.resource_type == *resource_type);
@@ -360,7 +357,7 @@ impl SnapshotStatus {
 }
 
 impl StoreStatus {
-    pub(in crate::admin) fn of(health: &Health) -> Self {
+    pub(crate) fn of(health: &Health) -> Self {
         let findings = health.findings();
         Self {
             updates: health.updates(),
@@ -419,10 +416,11 @@ impl From<&Finding> for StoreFinding {
 impl RollbackStatus {
     /// Returns the nodes that NACKed it, for people: their ids, or their number if the ids are not known.
     #[cfg(feature = "page")]
-    pub(in crate::admin) fn nodes_text(&self) -> String {
-        match self.nacked_by.is_empty() {
-            true => format!("{} nodes of all replicas", self.nodes),
-            false => self.nacked_by.join(", "),
+    pub(crate) fn nodes_text(&self) -> String {
+        if self.nacked_by.is_empty() {
+            format!("{} nodes of all replicas", self.nodes)
+        } else {
+            self.nacked_by.join(", ")
         }
     }
 }

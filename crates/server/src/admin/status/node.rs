@@ -15,41 +15,41 @@ use crate::cache::Cache;
 use crate::clients::Client;
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NodeStatus {
-    pub(in crate::admin) id: String,
-    pub(in crate::admin) cluster: String,
-    pub(in crate::admin) user_agent: String,
-    pub(in crate::admin) peer: Option<SocketAddr>,
-    pub(in crate::admin) protocol: &'static str,
-    pub(in crate::admin) connected_seconds: f64,
-    pub(in crate::admin) in_sync: bool,
-    pub(in crate::admin) groups: Vec<String>,
+pub(crate) struct NodeStatus {
+    pub(crate) id: String,
+    pub(crate) cluster: String,
+    pub(crate) user_agent: String,
+    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) protocol: &'static str,
+    pub(crate) connected_seconds: f64,
+    pub(crate) in_sync: bool,
+    pub(crate) groups: Vec<String>,
     /// The first ones, unknown ones included (V-53).
-    pub(in crate::admin) client_features: Vec<String>,
-    pub(in crate::admin) types: Vec<NodeType>,
+    pub(crate) client_features: Vec<String>,
+    pub(crate) types: Vec<NodeType>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NodeType {
+pub(crate) struct NodeType {
     #[serde(rename = "type")]
-    pub(in crate::admin) resource_type: String,
-    pub(in crate::admin) state: &'static str,
-    pub(in crate::admin) since_seconds: Option<f64>,
+    pub(crate) resource_type: String,
+    pub(crate) state: &'static str,
+    pub(crate) since_seconds: Option<f64>,
     /// The API version of the client's requests.
-    pub(in crate::admin) api: &'static str,
-    pub(in crate::admin) wildcard: bool,
-    pub(in crate::admin) names: usize,
-    pub(in crate::admin) sent: Option<String>,
-    pub(in crate::admin) acked: Option<String>,
-    pub(in crate::admin) waiting_seconds: Option<f64>,
-    pub(in crate::admin) held_back_total: usize,
-    pub(in crate::admin) held_back: Vec<HeldStatus>,
-    pub(in crate::admin) acks: u64,
-    pub(in crate::admin) nacks: u64,
-    pub(in crate::admin) nack: Option<NackStatus>,
-    pub(in crate::admin) nacked: Vec<NackedStatus>,
-    pub(in crate::admin) isolating: Option<IsolatingStatus>,
-    pub(in crate::admin) nacked_total: usize,
+    pub(crate) api: &'static str,
+    pub(crate) wildcard: bool,
+    pub(crate) names: usize,
+    pub(crate) sent: Option<String>,
+    pub(crate) acked: Option<String>,
+    pub(crate) waiting_seconds: Option<f64>,
+    pub(crate) held_back_total: usize,
+    pub(crate) held_back: Vec<HeldStatus>,
+    pub(crate) acks: u64,
+    pub(crate) nacks: u64,
+    pub(crate) nack: Option<NackStatus>,
+    pub(crate) nacked: Vec<NackedStatus>,
+    pub(crate) isolating: Option<IsolatingStatus>,
+    pub(crate) nacked_total: usize,
 }
 
 /// Client features of a node that a page has. The current clients have at most five.
@@ -59,49 +59,49 @@ const MAX_NACKED: usize = 100;
 
 /// A change that is not sent to the client yet (make-before-break).
 #[derive(Serialize)]
-pub(in crate::admin) struct HeldStatus {
-    pub(in crate::admin) change: &'static str,
-    pub(in crate::admin) name: Option<String>,
-    pub(in crate::admin) waits_for: Option<WaitsForStatus>,
-    pub(in crate::admin) seconds: f64,
+pub(crate) struct HeldStatus {
+    pub(crate) change: &'static str,
+    pub(crate) name: Option<String>,
+    pub(crate) waits_for: Option<WaitsForStatus>,
+    pub(crate) seconds: f64,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct WaitsForStatus {
+pub(crate) struct WaitsForStatus {
     #[serde(rename = "type")]
-    pub(in crate::admin) resource_type: String,
-    pub(in crate::admin) name: Option<String>,
+    pub(crate) resource_type: String,
+    pub(crate) name: Option<String>,
     /// Present if the resource is not served.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::admin) missing: Option<bool>,
+    pub(crate) missing: Option<bool>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NackStatus {
-    pub(in crate::admin) version: String,
-    pub(in crate::admin) reason: String,
-    pub(in crate::admin) seconds_ago: f64,
+pub(crate) struct NackStatus {
+    pub(crate) version: String,
+    pub(crate) reason: String,
+    pub(crate) seconds_ago: f64,
 }
 
 /// Suspects of a NACK that names no resource.
 #[derive(Serialize)]
-pub(in crate::admin) struct IsolatingStatus {
-    pub(in crate::admin) suspects: usize,
-    pub(in crate::admin) rounds: u32,
-    pub(in crate::admin) names: Vec<String>,
+pub(crate) struct IsolatingStatus {
+    pub(crate) suspects: usize,
+    pub(crate) rounds: u32,
+    pub(crate) names: Vec<String>,
 }
 
 #[derive(Serialize)]
-pub(in crate::admin) struct NackedStatus {
-    pub(in crate::admin) name: String,
-    pub(in crate::admin) version: String,
-    pub(in crate::admin) removal: bool,
-    pub(in crate::admin) reason: String,
-    pub(in crate::admin) seconds_ago: f64,
+pub(crate) struct NackedStatus {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) removal: bool,
+    pub(crate) reason: String,
+    pub(crate) seconds_ago: f64,
 }
 
 impl NodeStatus {
-    pub(in crate::admin) fn of(
+    pub(crate) fn of(
         client: &Client<'_>,
         snapshot: &Snapshot,
         cache: &Cache,

@@ -31,7 +31,7 @@ const SEPARATOR: char = '\u{1f}';
 
 /// The part of the lists that a request asks for.
 #[derive(Debug)]
-pub(in crate::admin) struct StatusQuery {
+pub(crate) struct StatusQuery {
     /// Largest number of clients and loads; with 0 the lists are not asked for.
     pub(super) limit: usize,
     /// Position after which the page begins.
@@ -42,7 +42,7 @@ pub(in crate::admin) struct StatusQuery {
 
 /// A position in the list of clients, or in the list of loads after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::admin) enum Position {
+pub(crate) enum Position {
     Client(ClientCursor),
     /// After this load; before the first one without.
     Load(Option<LoadKey>),
@@ -50,7 +50,7 @@ pub(in crate::admin) enum Position {
 
 /// A parameter that is unknown or malformed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(in crate::admin) enum InvalidQuery {
+pub(crate) enum InvalidQuery {
     #[error("unknown parameter {0:?}: expected limit, after or node")]
     Unknown(String),
     #[error("invalid limit {0:?}: expected a number up to {MAX_LIMIT}")]
@@ -71,7 +71,7 @@ impl Default for StatusQuery {
 
 impl StatusQuery {
     /// Parses the query of a URL.
-    pub(in crate::admin) fn parse(query: &str) -> Result<Self, InvalidQuery> {
+    pub(crate) fn parse(query: &str) -> Result<Self, InvalidQuery> {
         let mut parsed = Self::default();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -116,7 +116,7 @@ fn clipped(text: &str) -> String {
 }
 
 impl Position {
-    pub(in crate::admin) fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (of, rest) = text.split_once(':').unwrap_or((text, ""));
         Some(match of {
             "stream" => Self::Client(ClientCursor::Stream(rest.parse().ok()?)),
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_c3_positions_survive_the_url() {
+    fn positions_survive_the_url() {
         for position in [
             Position::Client(ClientCursor::Stream(41)),
             Position::Client(ClientCursor::Poll("a&b=c %/ü".into(), PollKind::Rest)),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_c3_malformed_queries_are_errors() {
+    fn malformed_status_queries_are_errors() {
         for (query, expected) in [
             (
                 "limit=-1",

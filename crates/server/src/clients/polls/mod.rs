@@ -30,7 +30,7 @@ use super::nack::ReportedNack;
 use super::streams::lock;
 use super::subscription::PollSubscription;
 use crate::cache::{Cache, View};
-use crate::calls::{Budget, Kept, Share, cost};
+use crate::calls::{Budget, MemoryShare, MemoryUse, cost};
 pub(crate) use session::PollReport;
 use session::{MAX_IDLE, PollSession};
 
@@ -41,7 +41,7 @@ const MAX_CLIENTS: usize = 10_000;
 /// Upper bound of the subscriptions of one client. The one that was not polled for the longest time ends for a new one.
 const MAX_SUBSCRIPTIONS: usize = 2_000;
 
-/// Least time between two searches for clients that poll no more. A search costs O(clients).
+/// Least time between two searches for clients that have stopped polling. A search costs O(clients).
 const SWEEP: Duration = Duration::from_secs(1);
 
 /// How a client polls.
@@ -83,7 +83,7 @@ pub(crate) struct PollClients {
 #[derive(Debug, Default)]
 struct PollEntries {
     clients: BTreeMap<(String, PollKind), Arc<Mutex<PollClient>>>,
-    /// Time of the last search for clients that poll no more.
+    /// Time of the last search for clients that have stopped polling.
     swept: Instant,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct PollClient {
     view: Arc<View>,
     sessions: BTreeMap<SessionKey, PollSession>,
     /// Bytes of the node and the subscriptions.
-    share: Share,
+    share: MemoryShare,
     /// Whether the budget has no room for the client. It is answered, and then removed.
     is_over_budget: bool,
 }
@@ -184,7 +184,7 @@ impl PollClients {
         let client = new();
         let fits = lock(&client)
             .share
-            .set(Kept::Node, cost::node_bytes(node))
+            .set(MemoryUse::Node, cost::node_bytes(node))
             .is_ok();
         if fits && entries.clients.len() < MAX_CLIENTS {
             entries.clients.insert(key, Arc::clone(&client));
@@ -276,7 +276,7 @@ impl PollClients {
 }
 
 impl PollEntries {
-    /// Removes the clients that poll no more.
+    /// Removes the clients that have stopped polling.
     fn sweep(&mut self, now: Instant) {
         self.swept = now;
         self.clients.retain(|_, client| match client.try_lock() {
@@ -353,7 +353,7 @@ impl PollClient {
         if !events.is_empty() {
             let texts = self.sessions().map(|(of, poll)| cost::of_nacks(poll, of));
             let bytes = texts.sum();
-            self.is_over_budget |= self.share.set(Kept::Nacks, bytes).is_err();
+            self.is_over_budget |= self.share.set(MemoryUse::Nacks, bytes).is_err();
         }
         let handled = HandledPoll {
             events,
@@ -383,14 +383,14 @@ impl PollClient {
         let key = subscription.key();
         let names = self.sessions.keys().chain([&key]);
         let names = names.map(|(_, names)| cost::of_names(names)).sum();
-        self.is_over_budget |= self.share.set(Kept::Names, names).is_err();
+        self.is_over_budget |= self.share.set(MemoryUse::Names, names).is_err();
         let session = PollSession::new(subscription.clone(), report.version, config, now);
         if let Some(session) = session {
             self.sessions.insert(key, session);
         }
     }
 
-    /// Ends the subscriptions that the client polls no more, as it polls others.
+    /// Ends the subscriptions that the client has stopped polling while it polls others.
     fn end_subscriptions(&mut self, now: Instant) {
         let latest = self.sessions.values().map(PollSession::last_poll).max();
         self.sessions

@@ -133,7 +133,15 @@ impl PollSession {
         if !is_known {
             self.restart(config, now);
         }
+        debug_assert!(self.is_consistent());
         events
+    }
+
+    /// Whether the last response is the outstanding one, if any, and a kept state is one that the client has accepted.
+    fn is_consistent(&self) -> bool {
+        let mut outstanding = self.outstanding.iter();
+        outstanding.all(|outstanding| self.last == Some(outstanding.version))
+            && (self.state.is_none() || self.accepted.is_some())
     }
 
     /// Turns the poll into an ACK or a NACK. Returns its events, and whether the client is in the state that the session

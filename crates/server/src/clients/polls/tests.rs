@@ -145,7 +145,7 @@ fn s68_next_poll_acks_or_nacks_the_last_response() {
 /// Given a client that NACKed a response: no later poll is sent that content again, with or without the error, while
 /// another resource changes and after it has changed. When the content changes, then it is sent.
 #[test]
-fn a4_nacked_content_is_not_sent_to_later_polls() {
+fn s80_nacked_content_is_not_sent_to_later_polls() {
     let fixture = PollFixture::new();
     let one = fixture.serve_cluster(b"first");
     let asked = fixture.poll(at(1), "", None);
@@ -183,7 +183,7 @@ fn a4_nacked_content_is_not_sent_to_later_polls() {
 /// Given a client that rejects its first response, and shows by the nonce that it has not restarted: the response is not
 /// sent again. A poll without version and nonce is of a client that restarted: it gets everything.
 #[test]
-fn a4_nonce_tells_a_rejection_from_a_restart() {
+fn s56_nonce_tells_a_rejection_from_a_restart() {
     let fixture = PollFixture::new();
     let one = fixture.serve_cluster(b"1");
     let asked = fixture.poll(at(1), "", None);
@@ -204,7 +204,7 @@ fn a4_nonce_tells_a_rejection_from_a_restart() {
 /// Given a client that polls with its former version, without nonce and error: it lost the response, or is another process
 /// with the same node id. It gets the response again.
 #[test]
-fn a4_lost_response_is_sent_again() {
+fn s56_lost_response_is_sent_again() {
     let fixture = PollFixture::new();
     let one = fixture.serve_cluster(b"1");
     let asked = fixture.poll(at(1), "", None);
@@ -225,9 +225,9 @@ fn a4_lost_response_is_sent_again() {
 }
 
 /// Given a client that polls the endpoints of each cluster by themselves, as Envoy does: a NACK of one subscription
-/// outlasts polls of the others. When the client polls one of them no more, then that one ends.
+/// outlasts polls of the others. When the client stops polling one of them, then that one ends.
 #[test]
-fn a4_each_subscription_of_a_client_has_its_own_state() {
+fn s56_each_subscription_of_a_client_has_its_own_state() {
     let mut fixture = PollFixture::new();
     let eds = ResourceType::ENDPOINT;
     fixture.serve(&eds, "a", b"1");

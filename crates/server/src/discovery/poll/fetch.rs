@@ -16,10 +16,10 @@ use tonic::body::Body;
 
 use super::request::FetchRequest;
 use super::wait::{Polled, current, poll};
-use crate::calls::{CallError, Decoder, Kept, Peer, Share, cost};
+use crate::calls::{CallError, Decoder, MemoryShare, MemoryUse, Peer, cost};
 use crate::clients::PollKind;
 use crate::context::Context;
-use crate::discovery::service_scope::Offer;
+use crate::discovery::service_scope::ServiceScope;
 use crate::hooks::{Call, CallObserver};
 
 /// Answers a call.
@@ -29,12 +29,12 @@ use crate::hooks::{Call, CallObserver};
 /// again (S-80).
 pub(crate) async fn answer(
     context: &Context,
-    offer: &Offer,
+    service_scope: &ServiceScope,
     peer: &Peer,
     call: impl FnOnce() -> Call,
     requests: Body,
 ) -> Result<Body, Status> {
-    let Scope::Single(resource_type) = &offer.scope else {
+    let Scope::Single(resource_type) = &service_scope.scope else {
         return Err(Status::unimplemented("unknown method"));
     };
     let server = &context.server;
@@ -42,15 +42,15 @@ pub(crate) async fn answer(
     let mut observer =
         observer.map_err(|denied| CallError::from(denied).status(&server.metrics))?;
     let answered = async {
-        let timeout = server.limits.first_request;
+        let timeout = server.limits.timers.first_request;
         let mut share = peer.budgets.share(CancellationToken::new());
         let message = tokio::time::timeout(timeout, read(context, &mut share, requests))
             .await
             .map_err(|_| CallError::NoRequest)??;
         if let Some(node) = &message.node {
-            share.set(Kept::Node, cost::of_node(node, &server.limits)?)?;
+            share.set(MemoryUse::Node, cost::of_node(node, &server.limits)?)?;
         }
-        let served = (resource_type, offer.api);
+        let served = (resource_type, service_scope.api);
         let message = observer.single_request(served, message).await?;
         let (request, grant) = context.fetch_request(peer, PollKind::Fetch, served, message)?;
         let response = respond(context, &request).await?;
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
 }
 
 async fn respond(context: &Context, request: &FetchRequest) -> Result<DiscoveryResponse, End> {
-    let hold = context.server.limits.poll_hold;
+    let hold = context.server.limits.timers.poll_hold;
     let unavailable = |text: &str| End::Status(Status::unavailable(text));
     match poll(context, request, hold).await? {
         Polled::Response(response) => Ok(response),
@@ -99,7 +99,7 @@ impl End {
 
 async fn read(
     context: &Context,
-    share: &mut Share,
+    share: &mut MemoryShare,
     mut requests: Body,
 ) -> Result<DiscoveryRequest, End> {
     let mut decoder = Decoder::new(context.server.limits.message_bytes);
@@ -108,7 +108,7 @@ async fn read(
             context.server.metrics.request();
             let limits = &context.server.limits;
             let decoded = cost::of_request(&message, Protocol::Sotw, limits)?;
-            share.set(Kept::Request, decoded)?;
+            share.set(MemoryUse::Request, decoded)?;
             return Ok(DiscoveryRequest::decode(message)?);
         }
         let frame = std::future::poll_fn(|cx| Pin::new(&mut requests).poll_frame(cx)).await;
@@ -116,7 +116,7 @@ async fn read(
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     decoder.push(&data);
-                    share.set(Kept::Request, decoder.held())?;
+                    share.set(MemoryUse::Request, decoder.held())?;
                 }
             }
             Some(Err(status)) => {

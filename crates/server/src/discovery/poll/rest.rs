@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::wait::{self, Polled};
-use crate::calls::{CallError, Kept, Limits, Peer, Share, cost, http_status};
+use crate::calls::{CallError, Limits, MemoryShare, MemoryUse, Peer, cost, http_status};
 use crate::clients::PollKind;
 use crate::context::Context;
 use crate::hooks::{Call, CallObserver};
@@ -82,12 +82,13 @@ pub(crate) fn router(context: &Arc<Context>) -> Router {
 /// The response, if the body is too long, takes too much memory or does not arrive in time.
 async fn body(
     context: &Context,
-    share: &mut Share,
+    share: &mut MemoryShare,
     end: &CancellationToken,
     request: Request,
 ) -> Result<Vec<u8>, Response> {
     let limits = &context.server.limits;
-    let collected = tokio::time::timeout(limits.first_request, collect(share, limits, request));
+    let collected =
+        tokio::time::timeout(limits.timers.first_request, collect(share, limits, request));
     let collected = tokio::select! {
         collected = collected => Some(collected.unwrap_or(Err(CallError::NoRequest))),
         () = end.cancelled() => None,
@@ -98,7 +99,10 @@ async fn body(
         Err(over.unwrap_or(CallError::NoRequest))
     });
     let read = collected.and_then(|body| {
-        share.set(Kept::Request, body.len() + cost::of_json(&body, limits)?)?;
+        share.set(
+            MemoryUse::Request,
+            body.len() + cost::of_json(&body, limits)?,
+        )?;
         Ok(body)
     });
     read.map_err(|error| {
@@ -109,7 +113,7 @@ async fn body(
 
 /// Collects a body, and counts its bytes as they arrive.
 async fn collect(
-    share: &mut Share,
+    share: &mut MemoryShare,
     limits: &Limits,
     request: Request,
 ) -> Result<Vec<u8>, CallError> {
@@ -122,7 +126,7 @@ async fn collect(
             return Err(CallError::MessageTooLong { length, limit });
         }
         collected.extend_from_slice(&chunk);
-        share.set(Kept::Request, collected.capacity())?;
+        share.set(MemoryUse::Request, collected.capacity())?;
     }
     Ok(collected)
 }
@@ -149,15 +153,15 @@ type HttpError = (StatusCode, Status);
 struct RestPoll<'a> {
     served: (&'a ResourceType, ApiVersion),
     peer: &'a Peer,
-    share: &'a mut Share,
+    share: &'a mut MemoryShare,
     body: Vec<u8>,
 }
 
 impl RestPoll<'_> {
     async fn run(mut self, context: &Context, call: Call) -> Response {
         let limits = &context.server.limits;
-        let hold = wait_preferred(&call.headers).unwrap_or(limits.poll_hold);
-        let hold = hold.min(limits.poll_hold_max);
+        let hold = wait_preferred(&call.headers).unwrap_or(limits.timers.poll_hold);
+        let hold = hold.min(limits.timers.poll_hold_max);
         let answered = match CallObserver::open(context.server.hooks.as_deref(), || call).await {
             Ok(mut observer) => {
                 let answered = self.answer(context, &mut observer, hold).await;
@@ -224,11 +228,12 @@ impl RestPoll<'_> {
     fn keep(&mut self, message: &DiscoveryRequest, limits: &Limits) -> Result<(), CallError> {
         self.body = Vec::new();
         if let Some(node) = &message.node {
-            self.share.set(Kept::Node, cost::of_node(node, limits)?)?;
+            self.share
+                .set(MemoryUse::Node, cost::of_node(node, limits)?)?;
         }
         self.share
-            .set(Kept::Names, cost::of_names(&message.resource_names))?;
-        self.share.set(Kept::Request, 0)?;
+            .set(MemoryUse::Names, cost::of_names(&message.resource_names))?;
+        self.share.set(MemoryUse::Request, 0)?;
         Ok(())
     }
 }

@@ -26,9 +26,9 @@ use tonic::{Code, Status};
 use tracing::{debug, info};
 
 use self::throttle::Throttle;
-use super::service_scope::Offer;
+use super::service_scope::ServiceScope;
 use crate::cache::Watcher;
-use crate::calls::{Admitted, CallError, ClientLine, Decoder, Peer, Share};
+use crate::calls::{Admitted, CallError, ClientLine, Decoder, MemoryShare, Peer};
 use crate::clients::{OpenStream, StreamRegistration};
 use crate::context::Context;
 use crate::hooks::{Call, CallObserver, HookFuture};
@@ -40,7 +40,7 @@ const BATCH: usize = 32;
 /// One stream of a discovery service.
 pub(crate) struct Stream {
     context: Arc<Context>,
-    offer: Offer,
+    service_scope: ServiceScope,
     open: Arc<OpenStream>,
     registration: StreamRegistration,
     input: Input,
@@ -54,7 +54,7 @@ pub(crate) struct Stream {
     /// Code with which the stream ended; `None` while it is open, and if the client went away.
     status: Option<Code>,
     /// Bytes that the stream keeps, against the budgets of its connection and the server.
-    share: Share,
+    share: MemoryShare,
     /// Bytes of NACK texts by resource type.
     nack_bytes: BTreeMap<ResourceType, usize>,
     /// Deadline of the first request; `None` once it has arrived.
@@ -89,23 +89,27 @@ impl Stream {
     pub(crate) fn open(
         context: &Arc<Context>,
         protocol: Protocol,
-        offer: Offer,
+        service_scope: ServiceScope,
         peer: Peer,
         requests: Body,
     ) -> Result<Self, CallError> {
-        context.check_api(offer.api, &peer)?;
+        context.check_api(service_scope.api, &peer)?;
         let (server, limits) = (&context.server, &context.server.limits);
         let now = server.clock.now();
-        let session = Session::new(protocol, offer.scope.clone(), Arc::clone(&context.config));
+        let session = Session::new(
+            protocol,
+            service_scope.scope.clone(),
+            Arc::clone(&context.config),
+        );
         let end = peer.moving.child_token();
         let share = peer.budgets.share(end.clone());
         let open = Arc::new(OpenStream::new(peer, protocol, now, end, session));
         let registration = context.clients.streams.register(&open, limits)?;
         server.metrics.stream_opened(protocol);
         debug!(stream = registration.id(), peer = %open.peer, ?protocol, "stream opened");
-        let first_request = now + limits.first_request;
+        let first_request = now + limits.timers.first_request;
         Ok(Self {
-            offer,
+            service_scope,
             registration,
             input: Input {
                 body: requests,
@@ -198,12 +202,12 @@ impl Stream {
         };
         let watcher = &watching.watcher;
         // Read before the snapshot: a later change keeps the stream behind.
-        let Some(change) = watcher.open() else {
+        let Some(latest) = watcher.latest_unanswered() else {
             return;
         };
         let snapshot = watcher.view().load();
         if self.open.session().has_answered_all(&snapshot) {
-            watcher.answered(change);
+            watcher.answered(latest);
             return;
         }
         let through = self.open.session().answered_through(&snapshot);

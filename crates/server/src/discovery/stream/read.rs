@@ -14,7 +14,7 @@ use tonic::Status;
 use tracing::info;
 
 use super::{BATCH, Stream, Watching};
-use crate::calls::{Admitted, CallError, ClientLine, Kept, cost};
+use crate::calls::{Admitted, CallError, ClientLine, MemoryUse, cost};
 use crate::metrics::protocol_name;
 
 impl Stream {
@@ -91,7 +91,7 @@ impl Stream {
     /// Decodes a request, and adds the type URL that the service implies (S-58).
     fn decode(&self, message: Bytes) -> Result<Request, CallError> {
         let add_implied = |type_url: &mut String| {
-            let implied = self.offer.implied_type_url();
+            let implied = self.service_scope.implied_type_url();
             if let Some(url) = implied.filter(|_| type_url.is_empty()) {
                 url.clone_into(type_url);
             }
@@ -120,12 +120,12 @@ impl Stream {
         let now = server.clock.now();
         let mut session = self.open.session();
         let versions = versions_of(&request);
-        self.share.set(Kept::Versions, versions)?;
+        self.share.set(MemoryUse::Versions, versions)?;
         session.handle_request(now, request)?;
         if self.watching.is_none() {
             let node = session.node();
             let bytes = cost::of_node(node.unwrap_or(&Node::default()), &server.limits)?;
-            self.share.set(Kept::Node, bytes)?;
+            self.share.set(MemoryUse::Node, bytes)?;
             let id = node.map_or("", |node| &node.id);
             let cluster = node.map_or("", |node| &node.cluster);
             let (stream, protocol) = (self.registration.id(), protocol_name(self.open.protocol));
@@ -153,7 +153,7 @@ impl Stream {
     /// Counts the bytes of requests that have arrived, and those of the request that is being handled.
     fn keep_input(&mut self, decoded: usize) -> Result<(), CallError> {
         let bytes = self.input.decoder.held() + decoded;
-        Ok(self.share.set(Kept::Request, bytes)?)
+        Ok(self.share.set(MemoryUse::Request, bytes)?)
     }
 }
 

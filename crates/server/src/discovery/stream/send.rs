@@ -10,7 +10,7 @@ use oxds_types::{ApiVersion, ResourceType};
 use tracing::{debug, warn};
 
 use super::Stream;
-use crate::calls::{Admitted, ClientLine, Kept, OverBudget, Share, Shared, cost};
+use crate::calls::{Admitted, ClientLine, MemoryShare, MemoryUse, OverBudget, Shared, cost};
 use crate::clients::ReportedNack;
 use crate::hooks::SentResponse;
 
@@ -53,7 +53,7 @@ impl Stream {
             drop(session);
             if sent_any {
                 // The first answer of a type uses up the versions that the client claimed. Fewer bytes never exceed a budget.
-                let _ = self.share.set(Kept::Versions, 0);
+                let _ = self.share.set(MemoryUse::Versions, 0);
                 self.context.cache.notifier().notify();
             }
             let revision = snapshot.revision();
@@ -129,17 +129,17 @@ impl Stream {
 
 /// Counts what the session keeps since an event: names of the subscription, and texts of NACKs.
 fn keep(
-    share: &mut Share,
+    share: &mut MemoryShare,
     nacks: &mut BTreeMap<ResourceType, usize>,
     session: &Session,
     event: &Event,
 ) -> Result<(), OverBudget> {
-    let names = share.get(Kept::Names);
+    let names = share.get(MemoryUse::Names);
     match event {
-        Event::Watched(_, added) => share.set(Kept::Names, names + cost::of_interests(added)),
+        Event::Watched(_, added) => share.set(MemoryUse::Names, names + cost::of_interests(added)),
         Event::Unwatched(_, removed) => {
             let left = names.saturating_sub(cost::of_interests(removed));
-            share.set(Kept::Names, left)
+            share.set(MemoryUse::Names, left)
         }
         Event::Nacked { resource_type, .. } | Event::Acked { resource_type, .. } => {
             let is_nack = matches!(event, Event::Nacked { .. });
@@ -150,7 +150,7 @@ fn keep(
                 0 => drop(nacks.remove(resource_type)),
                 bytes => drop(nacks.insert(resource_type.clone(), bytes)),
             }
-            share.set(Kept::Nacks, nacks.values().sum())
+            share.set(MemoryUse::Nacks, nacks.values().sum())
         }
         _ => Ok(()),
     }

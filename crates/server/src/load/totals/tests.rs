@@ -107,7 +107,7 @@ fn s66_rates_cover_10_and_60_seconds() {
 /// Given a client that reports each minute, then its rates are those of the minute that a report covers, at any time
 /// between two reports. Given one that reports ten times per second, then they are those of its reports.
 #[test]
-fn b5_rates_follow_the_reported_interval() {
+fn s66_rates_follow_the_reported_interval() {
     let totals = LoadTotals::default();
     let minute = 60;
     totals.record(at(100), "a", &covering(minute, 6_000), ASKED);
@@ -137,7 +137,7 @@ fn b5_rates_follow_the_reported_interval() {
 /// Given a client of which only the latest ten seconds are known, then the rate over a minute covers those. A locality
 /// without requests is left out of reports, and its rate falls.
 #[test]
-fn b5_rates_cover_the_reported_time_only() {
+fn s66_rates_cover_the_reported_time_only() {
     let totals = LoadTotals::default();
     totals.record(at(100), "a", &covering(5, 50), ASKED);
     totals.record(at(105), "a", &covering(5, 100), ASKED);
@@ -151,9 +151,9 @@ fn b5_rates_cover_the_reported_time_only() {
 }
 
 /// Given an interval of zero, or an impossible one, then the time between two reports counts, and for the first report
-/// the interval that was asked for. Reports at the same time are no division by zero.
+/// the interval that was asked for. Reports at the same time do not divide by zero.
 #[test]
-fn b5_interval_of_zero_is_replaced_by_the_measured_one() {
+fn s66_interval_of_zero_is_replaced_by_the_measured_one() {
     for seconds in [0, -1, i64::MIN] {
         let totals = LoadTotals::default();
         totals.record(at(5), "a", &covering(seconds, 100), ASKED);
@@ -169,7 +169,7 @@ fn b5_interval_of_zero_is_replaced_by_the_measured_one() {
 /// Given a client that reports every five minutes, then its row stays for three of its intervals. An interval of ages
 /// keeps no row for ages, unless it was asked for.
 #[test]
-fn b5_ageing_follows_the_reported_interval() {
+fn s66_ageing_follows_the_reported_interval() {
     let totals = LoadTotals::default();
     totals.record(at(1_000), "a", &covering(300, 1), ASKED);
     assert_eq!(totals.loads(at(1_899)).len(), 1);
@@ -183,7 +183,7 @@ fn b5_ageing_follows_the_reported_interval() {
 
 /// Given many processes that report as one node, then the history is bounded, and its sum is right.
 #[test]
-fn b5_history_of_a_locality_is_bounded() {
+fn s66_history_of_a_locality_is_bounded() {
     let totals = LoadTotals::default();
     for report in 0..1_000 {
         let now = Instant::from_epoch(Duration::from_millis(100_000 + report));
@@ -237,7 +237,7 @@ fn s60_invented_clusters_are_bounded() {
 /// Given a server with room for 1 MiB, when clients invent clusters, then the sum of their rows stays below it, and the
 /// server sees the sum. Rows that expire are given back.
 #[test]
-fn cost_c1_rows_count_in_the_budget_of_the_server() {
+fn s60_rows_count_in_the_budget_of_the_server() {
     let limits = crate::Limits {
         client_bytes: 1 << 20,
         ..crate::Limits::default()

@@ -40,9 +40,10 @@ impl Changes {
 
     /// Asks for a walk once the present one has ended.
     pub(super) fn walk_again(&mut self, read_all: bool) {
-        let dirty = match read_all {
-            true => Dirty::Everything,
-            false => Dirty::Stamps,
+        let dirty = if read_all {
+            Dirty::Everything
+        } else {
+            Dirty::Stamps
         };
         self.add(Pending::of(dirty), Instant::now());
     }

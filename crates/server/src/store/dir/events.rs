@@ -226,7 +226,7 @@ mod tests {
 
     /// Given events about one file, then the latest one decides who writes it, and metadata alone changes nothing.
     #[test]
-    fn b8_latest_event_decides_about_the_writer() {
+    fn latest_event_decides_about_the_writer() {
         let file = |writer| Dirty::Files(BTreeMap::from([(PathBuf::from("a.yaml"), writer)]));
         let sum = file(Writer::Open).and(file(Writer::Closed));
         assert_eq!(sum.clone().and(file(Writer::Unchanged)), sum);

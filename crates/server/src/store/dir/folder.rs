@@ -357,9 +357,10 @@ impl Folder {
     /// Returns the number of threads for a batch. A running server leaves one core to its clients.
     fn threads(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        match self.published.loaded {
-            true => cores.saturating_sub(1).max(1),
-            false => cores,
+        if self.published.loaded {
+            cores.saturating_sub(1).max(1)
+        } else {
+            cores
         }
     }
 
@@ -475,14 +476,15 @@ impl Folder {
         let is_first = !self.published.loaded;
         let about_all =
             |finding: &Finding| finding.severity == Severity::Error && *finding.file == *self.root;
-        // Of a folder that was never read, nothing is known but the state of an earlier process.
+        // Without a first read, only the state of an earlier process is known.
         update.is_unavailable =
             is_first && self.published.is_restored && self.published.walk.iter().any(about_all);
         self.published.loaded = !update.is_unavailable;
         if is_first && self.published.is_restored {
-            (update.changes, update.groups) = match update.is_unavailable {
-                true => Default::default(),
-                false => self.documents.whole(),
+            (update.changes, update.groups) = if update.is_unavailable {
+                Default::default()
+            } else {
+                self.documents.whole()
             };
         }
         let is_new = is_first && !update.is_unavailable

@@ -28,9 +28,9 @@ pub struct Options {
     /// The time without an event after which changes are read (S-72). Files that are written in one such period are served
     /// together. A writer that never pauses delays the read to at most ten times as long. Default: 50 ms.
     pub quiet: Duration,
-    /// The state of an earlier process ([`State::last_good`](crate::State::last_good)). With it, a folder that cannot be read, or that
-    /// is empty, is no error: the store is unavailable until the folder is there. A file that is invalid at start keeps the content
-    /// that it had in this state. What was deleted meanwhile is removed.
+    /// The state of an earlier process ([`SavedState::last_good`](crate::SavedState::last_good)). With it, a folder that cannot be read, or that
+    /// is empty, is not an error: the store is unavailable until the folder is there. A file that is invalid at start keeps the content
+    /// that it had in this state. Resources that were deleted since are removed.
     pub last_good: Option<Arc<LastGood>>,
     /// Receives the progress of a load: files read so far, and files in total (S-75).
     pub progress: Option<Progress>,
@@ -84,6 +84,7 @@ pub enum Error {
 
 /// The content of a folder, and its errors and warnings.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// The resources that would be served, to all nodes or to a group.
     pub resources: Vec<Arc<Resource>>,

@@ -104,7 +104,7 @@ impl Reader {
         };
         let builder = std::thread::Builder::new().name("oxds-read".into());
         if builder.spawn(run.clone()).is_err() {
-            // The system has no more threads: slower, but nothing is left out.
+            // The system is out of threads: this is slower, but reads all files.
             run();
         }
         self.threads.push(Thread {
@@ -144,19 +144,19 @@ impl Context {
 
     fn read(&self, id: &DocumentId, path: &Path, activity: &Activity) -> Outcome {
         activity.at(id);
-        let state = state(path);
+        let state = state_of(path);
         let stamp = match state {
-            State::Exists => Stamp::of(path),
-            State::Deleted | State::FolderGone => {
+            PathState::Exists => Stamp::of(path),
+            PathState::Deleted | PathState::FolderGone => {
                 activity.done();
                 return match state {
-                    State::FolderGone => Outcome::FolderGone,
+                    PathState::FolderGone => Outcome::FolderGone,
                     _ => Outcome::Deleted,
                 };
             }
         };
         let bytes = self.disk.read(path, self.decoder.max_bytes());
-        // Decoding a large file takes seconds, and is no reason to give up the thread.
+        // Decoding a large file takes seconds, so a slow thread is not given up.
         activity.done();
         let document = match bytes {
             Ok(bytes) => self.decoder.decode(DocumentId::clone(id), &bytes),
@@ -175,18 +175,18 @@ impl Context {
 
 /// Whether a path leads to something.
 #[derive(Clone, Copy)]
-enum State {
+enum PathState {
     /// A file, or a link to nothing, which is reported as unreadable.
     Exists,
     Deleted,
     FolderGone,
 }
 
-fn state(path: &Path) -> State {
+fn state_of(path: &Path) -> PathState {
     let exists = |path: &Path| path.symlink_metadata().is_ok();
     match path.parent() {
-        _ if exists(path) => State::Exists,
-        Some(folder) if !exists(folder) => State::FolderGone,
-        _ => State::Deleted,
+        _ if exists(path) => PathState::Exists,
+        Some(folder) if !exists(folder) => PathState::FolderGone,
+        _ => PathState::Deleted,
     }
 }

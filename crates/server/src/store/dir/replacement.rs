@@ -175,7 +175,7 @@ mod tests {
     /// given a folder behind a link that is turned over after the store was opened / when the thread that looks at it starts late / then the
     /// change is noticed.
     #[test]
-    fn b11_link_that_is_turned_before_the_first_look_is_noticed() {
+    fn s72_link_turned_before_the_first_look_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("current");
         for name in ["1", "2"] {

@@ -46,7 +46,7 @@ pub(super) struct Walker<'a> {
 impl Walker<'_> {
     /// Walks over `root`. The walk follows links, but enters no folder within itself.
     ///
-    /// All paths are resolved from the folder that the name leads to at the beginning: if a link is turned over meanwhile,
+    /// All paths are resolved from the folder that the name leads to at the beginning: if a link is turned over during the scan,
     /// the result is the complete old content.
     pub(super) fn walk(&self, root: &Path) -> Scan {
         let mut scan = Scan::default();
@@ -56,7 +56,7 @@ impl Walker<'_> {
             .and_then(|path| Identity::of(&path).map(|identity| RealFolder { path, identity }));
         match real {
             Ok(real) => {
-                let place = Place {
+                let place = NamedPath {
                     named: root.into(),
                     real: real.path.clone(),
                 };
@@ -70,7 +70,7 @@ impl Walker<'_> {
     }
 
     /// Walks over one folder. `above` holds the canonical paths of this folder and of those that led to it.
-    fn folder(&self, place: &Place, above: &mut Vec<PathBuf>, scan: &mut Scan) {
+    fn folder(&self, place: &NamedPath, above: &mut Vec<PathBuf>, scan: &mut Scan) {
         if self.unresponsive.contains(&place.named) {
             let message = "no response: its last content stays served until it responds";
             let finding = Finding::for_file(&place.named, "unreadable", message);
@@ -94,15 +94,14 @@ impl Walker<'_> {
         }
     }
 
-    fn entry(&self, place: &Place, above: &mut Vec<PathBuf>, scan: &mut Scan) {
+    fn entry(&self, place: &NamedPath, above: &mut Vec<PathBuf>, scan: &mut Scan) {
         if Format::from_path(&place.named).is_some() {
             // Of a file that does not respond, not even the metadata is read. Its reader reports it.
-            let stamp = match self.unresponsive.contains(&place.named) {
-                true => Stamp::default(),
-                false => {
-                    self.activity.at(&place.named);
-                    Stamp::of(&place.real)
-                }
+            let stamp = if self.unresponsive.contains(&place.named) {
+                Stamp::default()
+            } else {
+                self.activity.at(&place.named);
+                Stamp::of(&place.real)
             };
             scan.files.insert(place.named.clone(), stamp);
             return;
@@ -132,12 +131,12 @@ impl Walker<'_> {
 }
 
 /// A path below the folder: as the operator named it, and from the folder behind the name.
-struct Place {
+struct NamedPath {
     named: PathBuf,
     real: PathBuf,
 }
 
-impl Place {
+impl NamedPath {
     fn below(&self, name: &std::ffi::OsStr) -> Self {
         Self {
             named: self.named.join(name),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn b8_open_file_is_not_read_until_closed() {
+    fn open_file_is_not_read_until_closed() {
         let (mut settling, id, stamp, _, t0) = start();
         assert!(!settling.event(&id, Writer::Open, t0));
         assert_eq!(settling.findings().count(), 1, "it is shown");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn b8_file_that_stays_open_is_read_when_still() {
+    fn file_that_stays_open_is_read_when_still() {
         let (mut settling, id, stamp, _, t0) = start();
         assert!(!settling.event(&id, Writer::Open, t0));
         assert_eq!(settling.next_due(), Some(t0 + OPEN_STILL));
@@ -226,7 +226,7 @@ mod tests {
 
     /// Given a writer that never pauses, then a change that loses nothing is served in time, and a loss is not.
     #[test]
-    fn b8_writer_without_a_pause_delays_only_losses() {
+    fn writer_without_a_pause_delays_only_losses() {
         let (mut settling, id, stamp, other, t0) = start();
         let mut now = t0;
         while !settling.event(&id, Writer::Open, now) {
@@ -241,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn b8_closed_file_loses_resources_only_when_still() {
+    fn closed_file_loses_resources_only_when_still() {
         let (mut settling, id, stamp, other, t0) = start();
         assert!(settling.event(&id, Writer::Closed, t0));
         assert!(!settling.is_settled(&id, stamp, 1, t0 + 50 * MS));
         assert_eq!(settling.due(t0 + CLOSED_STILL), [DocumentId::clone(&id)]);
-        // It moved meanwhile, without an event.
+        // It has moved since, without an event.
         assert!(!settling.is_settled(&id, other, 1, t0 + CLOSED_STILL));
         let later = t0 + 2 * CLOSED_STILL;
         assert_eq!(settling.due(later), [DocumentId::clone(&id)]);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn b8_polled_file_needs_two_equal_looks() {
+    fn polled_file_needs_two_equal_looks() {
         let (mut settling, id, stamp, _, t0) = start();
         assert!(!settling.is_settled(&id, stamp, 1, t0));
         assert_eq!(settling.due(t0 + POLLED_STILL), [DocumentId::clone(&id)]);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn b8_renamed_file_and_change_without_loss_are_served_at_once() {
+    fn renamed_file_and_change_without_loss_are_served_at_once() {
         let (mut settling, id, stamp, _, t0) = start();
         assert!(settling.event(&id, Writer::Replaced, t0));
         assert!(settling.is_settled(&id, stamp, 100, t0));

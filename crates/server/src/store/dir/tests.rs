@@ -75,16 +75,18 @@ impl TestDisk {
 impl Disk for TestDisk {
     fn list(&self, folder: &Path) -> io::Result<ReadDir> {
         self.wait(folder);
-        match self.denied.is_some_and(|name| folder.ends_with(name)) {
-            true => Err(io::ErrorKind::PermissionDenied.into()),
-            false => std::fs::read_dir(folder),
+        if self.denied.is_some_and(|name| folder.ends_with(name)) {
+            Err(io::ErrorKind::PermissionDenied.into())
+        } else {
+            std::fs::read_dir(folder)
         }
     }
 
     fn watcher(&self, handler: Handler) -> notify::Result<RecommendedWatcher> {
-        match self.unwatched {
-            true => Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)),
-            false => notify::recommended_watcher(handler),
+        if self.unwatched {
+            Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch))
+        } else {
+            notify::recommended_watcher(handler)
         }
     }
 
@@ -166,7 +168,7 @@ fn finding(file: &str, rule: &'static str) -> (String, &'static str) {
 /// Given a file whose read blocks, then the other files are served, it is reported, and changes of others go on. When it
 /// responds, then it is served, too.
 #[tokio::test]
-async fn cost_c4_file_that_does_not_respond_is_reported() {
+async fn file_that_does_not_respond_is_reported() {
     let disk = TestDisk::default();
     disk.block("b.yaml");
     let mut fixture = Fixture::open(&["a.yaml", "b.yaml", "c.yaml"], disk, SHORT);
@@ -181,7 +183,7 @@ async fn cost_c4_file_that_does_not_respond_is_reported() {
 
 /// Given a folder whose listing blocks, then it is left out and reported, and read when it responds.
 #[tokio::test]
-async fn cost_c4_folder_that_does_not_respond_is_reported() {
+async fn folder_that_does_not_respond_is_reported() {
     let disk = TestDisk::default();
     disk.block("dead");
     let mut fixture = Fixture::open(&["a.yaml", "dead/b.yaml"], disk, SHORT);
@@ -194,7 +196,7 @@ async fn cost_c4_folder_that_does_not_respond_is_reported() {
 
 /// Given a changed file that takes long, when another file changes, then that change is served first.
 #[tokio::test]
-async fn cost_c4_slow_file_does_not_delay_other_files() {
+async fn slow_file_does_not_delay_other_files() {
     let mut fixture = Fixture::open(&["a.yaml", "b.yaml"], TestDisk::default(), SOON * 10);
     fixture.until(|update| upserts(update) == ["a", "b"]).await;
     fixture.disk.block("a.yaml");
@@ -230,7 +232,7 @@ async fn s26_first_update_has_the_whole_folder() {
 
 /// Given a subfolder that may not be read, as `lost+found`, then the store starts, serves the rest, and reports it.
 #[tokio::test]
-async fn b14_unreadable_subfolder_does_not_stop_the_start() {
+async fn unreadable_subfolder_does_not_stop_the_start() {
     let disk = TestDisk {
         denied: Some("lost+found"),
         ..TestDisk::default()
@@ -244,7 +246,7 @@ async fn b14_unreadable_subfolder_does_not_stop_the_start() {
 
 /// Given a system without watches, then the store starts, reports it, and polls.
 #[tokio::test]
-async fn b14_folder_without_watches_is_polled() {
+async fn folder_without_watches_is_polled() {
     let disk = TestDisk {
         unwatched: true,
         ..TestDisk::default()
@@ -258,7 +260,7 @@ async fn b14_folder_without_watches_is_polled() {
 
 /// Given a system without watches, when a file is deleted, then its resources are removed: the warning about the folder hides no file.
 #[tokio::test]
-async fn b14_deleted_file_of_polled_folder_is_removed() {
+async fn deleted_file_of_polled_folder_is_removed() {
     let disk = TestDisk {
         unwatched: true,
         ..TestDisk::default()

@@ -81,7 +81,7 @@ impl Walks {
         };
         let builder = std::thread::Builder::new().name("oxds-walk".into());
         if builder.spawn(run.clone()).is_err() {
-            // The system has no more threads.
+            // The system is out of threads.
             run();
         }
         self.current = Some(Current {

@@ -369,11 +369,12 @@ impl Documents {
     fn accept(&mut self) -> BTreeSet<DocumentId> {
         let root = self.decoder.root();
         let candidates: Candidates<'_> = self.states.candidates().collect();
-        let resolution = match self.strict {
-            false => resolve(root, &candidates, &self.ownership),
-            true => strict::resolve(root, &candidates, &self.ownership, &self.referrers, |id| {
+        let resolution = if self.strict {
+            strict::resolve(root, &candidates, &self.ownership, &self.referrers, |id| {
                 self.states.served(id)
-            }),
+            })
+        } else {
+            resolve(root, &candidates, &self.ownership)
         };
         let Resolution { accepted, refusals } = resolution;
         for (id, findings) in refusals {
@@ -429,16 +430,20 @@ impl Documents {
         for key in changes.keys() {
             ids.extend(self.referrers.of(&key).cloned());
         }
-        let severity = match self.strict {
-            true => Severity::Error,
-            false => Severity::Warning,
+        let severity = if self.strict {
+            Severity::Error
+        } else {
+            Severity::Warning
         };
         ids.retain(|id| self.states.contains(id));
         for id in &ids {
             let scope = group::of(self.decoder.root(), id);
-            let problem = |key: &ResourceKey| match self.ownership.sees(&scope, key) {
-                true => None,
-                false => Some(MISSING.to_owned()),
+            let problem = |key: &ResourceKey| {
+                if self.ownership.sees(&scope, key) {
+                    None
+                } else {
+                    Some(MISSING.to_owned())
+                }
             };
             let placed = self.states.served(id).iter();
             let dangling: Vec<_> = placed

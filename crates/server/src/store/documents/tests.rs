@@ -218,7 +218,7 @@ fn strict() -> Fixture {
 /// Given a chain listener, route, cluster without the cluster, then nothing of the chain is served, and each finding names the
 /// cause. With the cluster all of it is.
 #[test]
-fn b2_strict_serves_a_chain_only_as_a_whole() {
+fn s70_strict_serves_a_chain_only_as_a_whole() {
     let listener = "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: l\napi_listener: {api_listener: \
         {\"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, \
         stat_prefix: s, rds: {route_config_name: r, config_source: {ads: {}}}}}\n";
@@ -246,7 +246,7 @@ fn b2_strict_serves_a_chain_only_as_a_whole() {
 /// Given a cluster that a served route needs, and another document that is new and needs it too, when the cluster's document
 /// drops it, then this is refused, and the new document is served.
 #[test]
-fn b2_refused_removal_does_not_refuse_others() {
+fn s70_refused_removal_does_not_refuse_others() {
     let mut documents = strict();
     documents.put(&[("c.yaml", &cluster("c")), ("r.yaml", &route("c"))]);
     let other = route("c").replace("name: r\n", "name: s\n");

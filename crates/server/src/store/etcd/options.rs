@@ -25,7 +25,7 @@ pub struct EtcdStoreOptions {
     pub advertise: Option<String>,
     /// Follow a store that went back to an earlier publish, instead of holding the served state (G-27). Default: false.
     pub accept_restored: bool,
-    /// State that an earlier process of this prefix kept ([`State::last_good`](crate::State::last_good)).
+    /// State that an earlier process of this prefix kept ([`SavedState::last_good`](crate::SavedState::last_good)).
     pub last_good: Option<Arc<LastGood>>,
     /// Interval at which the size of the database is read (G-26). Default: 1 minute.
     pub space_interval: Duration,
@@ -55,7 +55,7 @@ impl EtcdStoreOptions {
         }
     }
 
-    /// Returns the options for a [`State`](crate::State) of a store with this prefix. The members do not count: they are replaced
+    /// Returns the options for a [`SavedState`](crate::SavedState) of a store with this prefix. The members do not count: they are replaced
     /// one by one, and the heads tell whether the content is another one.
     #[must_use]
     pub fn state(prefix: &Prefix) -> StateOptions {

@@ -9,13 +9,13 @@ use oxds_core::snapshot::{ChangeSet, Resource, ResourceKey};
 use crate::store::Update;
 
 /// Place of a resource: its group (`None` for all nodes), its type and its name.
-pub(super) type Place = (Option<Arc<str>>, ResourceKey);
+pub(super) type ScopedKey = (Option<Arc<str>>, ResourceKey);
 
 /// Changes by place. Later changes of a place replace earlier ones, so that they take at most as much memory as the content.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changes {
     /// The new resource; `None` if it was removed.
-    pub(super) resources: BTreeMap<Place, Option<Arc<Resource>>>,
+    pub(super) resources: BTreeMap<ScopedKey, Option<Arc<Resource>>>,
     /// The new matcher of a group; `None` if it has no nodes any more.
     pub(super) matchers: BTreeMap<Arc<str>, Option<NodeMatcher>>,
     pub(super) position: Option<Arc<[u8]>>,

@@ -154,9 +154,10 @@ impl<'a> Reading<'a> {
             (BEGIN, None) if number == 0 => {
                 let found = Begin::decode(content).map_err(malformed)?.identity;
                 let expected = self.source.identity.clone();
-                match found == expected {
-                    true => Ok(()),
-                    false => Err(Invalid::OtherSource { found, expected }),
+                if found == expected {
+                    Ok(())
+                } else {
+                    Err(Invalid::OtherSource { found, expected })
                 }
             }
             (PART_OF_CHECKPOINT, None) | (CHANGE, Some(_)) if number > 0 => {
@@ -264,11 +265,13 @@ impl<D: Disk> StateFile<D> {
             identity: self.source.identity.clone(),
             build: env!("CARGO_PKG_VERSION").into(),
         };
-        let mut add =
-            |kind: u8, content: &[u8], out: &mut Vec<u8>| match frames.add(kind, content, out) {
-                true => Ok(()),
-                false => Err(io::Error::from(io::ErrorKind::FileTooLarge)),
-            };
+        let mut add = |kind: u8, content: &[u8], out: &mut Vec<u8>| {
+            if frames.add(kind, content, out) {
+                Ok(())
+            } else {
+                Err(io::Error::from(io::ErrorKind::FileTooLarge))
+            }
+        };
         add(BEGIN, &begin.encode_to_vec(), &mut out)?;
         for part in parts(now) {
             let record = Record::of(&part, facts(now, at), &self.source.root);

@@ -9,7 +9,7 @@ use oxds_core::group::{Definition, GroupUpdate, NodeMatcher};
 use oxds_core::snapshot::{ChangeSet, Resource, ResourceKey};
 use oxds_types::ResourceType;
 
-use super::changes::{Changes, Place, key};
+use super::changes::{Changes, ScopedKey, key};
 use crate::store::Update;
 
 /// The last good state of a store: resources with their groups, TTLs and origins, the matchers of groups, and the store's position.
@@ -20,7 +20,7 @@ pub struct LastGood {
     scopes: BTreeMap<Option<Arc<str>>, BTreeMap<ResourceKey, Arc<Resource>>>,
     matchers: BTreeMap<Arc<str>, NodeMatcher>,
     /// Secrets that the store has, and that are not kept.
-    pub(super) omitted: BTreeSet<Place>,
+    pub(super) omitted: BTreeSet<ScopedKey>,
     /// Whether an earlier process left out secrets, whose names are unknown.
     pub(super) lacks_secrets: bool,
     pub(super) position: Option<Arc<[u8]>>,
@@ -190,7 +190,7 @@ impl LastGood {
             let secrets = resources.keys().filter(|key| key.0 == ResourceType::SECRET);
             secrets.map(|key| (group.clone(), key.clone()))
         });
-        let places: Vec<Place> = places.collect();
+        let places: Vec<ScopedKey> = places.collect();
         for place in &places {
             self.put(place, None);
         }
@@ -200,7 +200,7 @@ impl LastGood {
     }
 
     /// Sets a resource, or removes it. Returns whether that makes a difference.
-    fn put(&mut self, (group, key): &Place, new: Option<&Arc<Resource>>) -> bool {
+    fn put(&mut self, (group, key): &ScopedKey, new: Option<&Arc<Resource>>) -> bool {
         let Some(new) = new else {
             let Some(of_scope) = self.scopes.get_mut(group) else {
                 return false;
@@ -213,7 +213,7 @@ impl LastGood {
         };
         let of_scope = self.scopes.entry(group.clone()).or_default();
         let before = of_scope.insert(key.clone(), Arc::clone(new));
-        // The position alone moves with every line that is added above it: that is no reason to write.
+        // The position alone moves with every line that is added above it: so it alone is not written.
         let document = |resource: &Resource| resource.origin().map(|o| Arc::clone(&o.document));
         before.is_none_or(|before| before != *new || document(&before) != document(new))
     }

@@ -44,10 +44,10 @@ use saver::{Pace, Saver};
 /// The last good state of a store, in a folder of the disk. Give it to [`Builder::state`](crate::Builder::state).
 ///
 /// ```no_run
-/// use oxds_server::{DirStore, Server, State, StateOptions, dir};
+/// use oxds_server::{DirStore, Server, SavedState, StateOptions, dir};
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let state = State::open("/var/lib/oxds", StateOptions::of_folder("/etc/oxds"))?;
+/// let state = SavedState::open("/var/lib/oxds", StateOptions::of_folder("/etc/oxds"))?;
 /// let mut options = dir::Options::default();
 /// options.last_good = state.last_good();
 /// let store = DirStore::open("/etc/oxds", options)?;
@@ -55,7 +55,7 @@ use saver::{Pace, Saver};
 /// # Ok(())
 /// # }
 /// ```
-pub struct State {
+pub struct SavedState {
     file: StateFile<Folder>,
     path: PathBuf,
     keeps_secrets: bool,
@@ -134,10 +134,10 @@ pub enum StateError {
     },
 }
 
-impl State {
-    /// Takes a folder, which is made if there is none, and reads the state in it. Blocks.
+impl SavedState {
+    /// Takes a folder, which is made if it does not exist, and reads the state in it. Blocks.
     ///
-    /// A state that is damaged, of another format or of another source is renamed and reported, and is no error.
+    /// A state that is damaged, of another format or of another source is renamed and reported, without an error.
     ///
     /// # Errors
     /// Another process uses the folder, or it cannot be read.
@@ -244,9 +244,9 @@ fn not_used(path: &Path, invalid: &Invalid, kept: &Path) -> Finding {
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for SavedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State")
+        f.debug_struct("SavedState")
             .field("path", &self.path)
             .field("keeps_secrets", &self.keeps_secrets)
             .field(

@@ -339,9 +339,12 @@ impl Matcher {
 
     fn into_matcher(self) -> NodeMatcher {
         let glob = |pattern: Option<Pattern>| {
-            pattern.map(|Pattern { text, exact }| match exact {
-                true => Glob::exact(&text),
-                false => Glob::new(&text),
+            pattern.map(|Pattern { text, exact }| {
+                if exact {
+                    Glob::exact(&text)
+                } else {
+                    Glob::new(&text)
+                }
             })
         };
         NodeMatcher {

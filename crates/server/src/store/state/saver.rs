@@ -8,7 +8,7 @@
 //!                                                     └────────┘
 //! ```
 //!
-//! Changes that come meanwhile are merged, so they take at most as much memory as the content. At the end of the process
+//! Changes that come during a save are merged, so they take at most as much memory as the content. At the end of the process
 //! there is a last save, whatever the state.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

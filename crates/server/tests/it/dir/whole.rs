@@ -17,7 +17,7 @@ use crate::SOON;
 /// waited for, and read when it is complete.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn b8_slow_write_in_place_removes_nothing() {
+async fn s73_slow_write_in_place_removes_nothing() {
     use std::io::Write as _;
     let whole = format!("{}---\n{}", cluster("a"), cluster("b"));
     let mut watched = Watched::start(&[("ab.yaml", &whole)]).await;
@@ -42,7 +42,7 @@ async fn b8_slow_write_in_place_removes_nothing() {
 /// Given a file that became empty, then its resources stay served, and the error says what to do. When it is written, then the
 /// error is gone. An explicit empty list removes.
 #[tokio::test]
-async fn b8_empty_file_is_an_error_unless_allowed() {
+async fn s73_empty_file_is_an_error_unless_allowed() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
     watched.write("a.yaml", "");
     watched.finding("empty").await;
@@ -74,7 +74,7 @@ async fn b8_empty_file_is_an_error_unless_allowed() {
 
 /// Given a resource that moves between two files which are written in place, then it is never removed.
 #[tokio::test]
-async fn b8_resource_that_moves_between_files_is_not_lost() {
+async fn resource_that_moves_between_files_is_not_lost() {
     let both = format!("{}---\n{}", cluster("a"), cluster("b"));
     let mut watched = Watched::start(&[("1.yaml", &both), ("2.yaml", &cluster("c"))]).await;
     watched.write("1.yaml", &cluster("a"));
@@ -87,7 +87,7 @@ async fn b8_resource_that_moves_between_files_is_not_lost() {
 /// is followed. So it is for a link in the middle of the path.
 #[cfg(unix)]
 #[tokio::test]
-async fn b11_b15_turned_link_is_one_change_set() {
+async fn s69_turned_link_is_one_change_set() {
     use std::os::unix::fs::symlink;
     for below in ["", "config"] {
         let dir = TempDir::new().unwrap();
@@ -125,7 +125,7 @@ async fn b11_b15_turned_link_is_one_change_set() {
 /// Given a served folder, when another one is renamed to its place, then all changes are one change set. When it is deleted,
 /// and created empty and then filled, then its resources stay served until it is filled.
 #[tokio::test]
-async fn b11_replaced_folder_is_followed() {
+async fn s72_replaced_folder_is_followed() {
     let parent = folder(&[
         ("config/a.yaml", &cluster("a")),
         ("config/b.yaml", &cluster("b")),
@@ -166,7 +166,7 @@ async fn b11_replaced_folder_is_followed() {
 /// Given files that are written one after the other, slower than by default, when the quiet time is longer, then they are one
 /// change set.
 #[tokio::test]
-async fn b15_quiet_time_collects_slow_writes() {
+async fn quiet_time_collects_slow_writes() {
     let mut options = Options::default();
     options.quiet = Duration::from_secs(2);
     let mut watched = Watched::with(folder(&[("a.yaml", &cluster("a"))]), options).await;
@@ -179,7 +179,7 @@ async fn b15_quiet_time_collects_slow_writes() {
 
 /// Given a thousand broken files and one with a thousand broken documents, then the findings are bounded, and counted.
 #[tokio::test]
-async fn cost_c4_findings_are_capped_with_a_count() {
+async fn findings_are_capped_with_a_count() {
     let many = "name: x\n---\n".repeat(1_000);
     let dir = folder(&[("many.yaml", &many)]);
     for i in 0..1_000 {
@@ -197,7 +197,7 @@ async fn cost_c4_findings_are_capped_with_a_count() {
 /// Given a route to a cluster, in strict mode: a change that would lead to a dangling reference keeps the last content of its
 /// file, whether it adds the reference or removes the resource, and is served when the rest follows.
 #[tokio::test]
-async fn b2_strict_keeps_the_last_content_without_dangling() {
+async fn s70_strict_keeps_the_last_content_without_dangling() {
     let route = |cluster: &str| {
         format!(
             r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration

@@ -27,9 +27,10 @@ impl Secured {
         replace(&folder.path().join("ca.pem"), &authority.pem()).unwrap();
         let etcd = ScriptedEtcd::start().await.unwrap();
         let server = issue(&authority);
-        let acceptor = match with_identity {
-            true => server.mutual_acceptor(&[&authority], &["h2"]).unwrap(),
-            false => server.acceptor(&["h2"]).unwrap(),
+        let acceptor = if with_identity {
+            server.mutual_acceptor(&[&authority], &["h2"]).unwrap()
+        } else {
+            server.acceptor(&["h2"]).unwrap()
         };
         let front = TlsFront::start(acceptor, etcd.address()).await.unwrap();
         let endpoints: Endpoints = format!("https://{}", front.address()).parse().unwrap();

@@ -25,9 +25,10 @@ async fn g17_killed_member_is_replaced_and_nothing_resent() {
     client.gets(&["a", "b"], &[]).await;
     for round in ["2", "3", "4"] {
         let member = replica.store().await["member"].as_str().unwrap().to_owned();
-        let (dead, alive) = match member == etcd.url() {
-            true => (&etcd, &other),
-            false => (&other, &etcd),
+        let (dead, alive) = if member == etcd.url() {
+            (&etcd, &other)
+        } else {
+            (&other, &etcd)
         };
         dead.kill();
         publish(alive, &[("a", round), ("b", "1")]).await;
@@ -130,9 +131,10 @@ async fn g20_silent_member_is_left() {
     let mut client = Client::connect(&replica).await;
     client.gets(&["a"], &[]).await;
     let member = replica.store().await["member"].clone();
-    let (silent, alive) = match member == etcd.url() {
-        true => (&etcd, &other),
-        false => (&other, &etcd),
+    let (silent, alive) = if member == etcd.url() {
+        (&etcd, &other)
+    } else {
+        (&other, &etcd)
     };
     silent.set_silent(true);
     publish(alive, &[("a", "2")]).await;

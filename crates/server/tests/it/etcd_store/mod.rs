@@ -20,7 +20,7 @@ use http::StatusCode;
 use oxds_etcd::ReplicaStatus;
 use oxds_server::store::etcd::client::{ClientOptions, Endpoints};
 use oxds_server::store::etcd::{EtcdStore, EtcdStoreOptions, Prefix, Segment, Unusable};
-use oxds_server::{Builder, OnNack, ResourceType, Server, State};
+use oxds_server::{Builder, OnNack, ResourceType, SavedState, Server};
 use oxds_testkit::etcd::ScriptedEtcd;
 use oxds_types::discovery::{DeltaDiscoveryResponse, Node};
 use serde_json::Value;
@@ -86,7 +86,7 @@ impl Replica {
     async fn of(mut options: EtcdStoreOptions, folder: Option<&Path>) -> Self {
         let mut builder = Server::builder();
         if let Some(folder) = folder {
-            let state = State::open(folder, EtcdStoreOptions::state(&prefix())).unwrap();
+            let state = SavedState::open(folder, EtcdStoreOptions::state(&prefix())).unwrap();
             options.last_good = state.last_good();
             builder = builder.state(state);
         }

@@ -93,7 +93,7 @@ async fn g39_old_connection_is_asked_to_reconnect() {
     let (etcd, _) = etcd().await;
     publish(&etcd, &[("a", "1")]).await;
     let mut limits = Limits::default();
-    limits.connection_age = Some(Duration::from_secs(3));
+    limits.timers.connection_age = Some(Duration::from_secs(3));
     let replica = Replica::build(Server::builder().limits(limits), options(&[&etcd])).await;
     let mut client = Client::connect(&replica).await;
     client.gets(&["a"], &[]).await;

@@ -83,9 +83,10 @@ async fn g12_invalid_state_comes_before_an_error_of_etcd() {
         let notice = |_| has_failed.notify_one();
         let published = writer::publish(&mut session, options, made, |_| true, notice);
         let outcome = timeout(SOON, published).await.expect("it ends");
-        match is_invalid {
-            true => assert_eq!(outcome, Err(PublishError::Invalid)),
-            false => assert!(matches!(outcome, Err(PublishError::Etcd(_))), "{outcome:?}"),
+        if is_invalid {
+            assert_eq!(outcome, Err(PublishError::Invalid))
+        } else {
+            assert!(matches!(outcome, Err(PublishError::Etcd(_))), "{outcome:?}")
         }
     }
 }

@@ -82,15 +82,14 @@ impl Shared {
             Reason::PermissionDenied(_) => denial_is_doubtful,
             _ => false,
         };
-        let reason = match self.user.is_some() && is_rejected {
-            true => {
-                let token = self.token(Some(token), limit).await?;
-                match attempt(token).await {
-                    Ok(done) => return Ok(done),
-                    Err(reason) => reason,
-                }
+        let reason = if self.user.is_some() && is_rejected {
+            let token = self.token(Some(token), limit).await?;
+            match attempt(token).await {
+                Ok(done) => return Ok(done),
+                Err(reason) => reason,
             }
-            false => reason,
+        } else {
+            reason
         };
         Err(self.error(match reason {
             Reason::PermissionDenied(_) => Reason::PermissionDenied(access.to_owned()),

@@ -57,9 +57,10 @@ pub(super) fn call(status: &Status) -> Reason {
     }
     // tonic keeps the cause of a status that did not come from the server.
     if let Some(cause) = status.source() {
-        return match cause.is::<NotSent>() {
-            true => Reason::Unreachable(cause.to_string()),
-            false => Reason::Disconnected(chain(cause)),
+        return if cause.is::<NotSent>() {
+            Reason::Unreachable(cause.to_string())
+        } else {
+            Reason::Disconnected(chain(cause))
         };
     }
     match status.code() {

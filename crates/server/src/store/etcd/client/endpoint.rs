@@ -77,17 +77,19 @@ impl FromStr for Endpoint {
             Some((_, after)) => after.starts_with(':'),
             None => host.contains(':'),
         };
-        let with_port = match has_port {
-            true => host.to_owned(),
-            false => format!("{host}:{DEFAULT_PORT}"),
+        let with_port = if has_port {
+            host.to_owned()
+        } else {
+            format!("{host}:{DEFAULT_PORT}")
         };
         let malformed = |reason| EndpointError::Host {
             url: url.to_owned(),
             reason,
         };
-        let uri = match host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
-            true => ServerUri::parse(&with_port).map_err(malformed)?,
-            false => return Err(malformed("it has no host".to_owned())),
+        let uri = if host.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '[') {
+            ServerUri::parse(&with_port).map_err(malformed)?
+        } else {
+            return Err(malformed("it has no host".to_owned()));
         };
         Ok(Self { uri, is_secure })
     }

@@ -162,7 +162,7 @@ impl EtcdClient {
     }
 
     /// Returns the time limit of calls.
-    pub(in crate::store::etcd) fn limit(&self) -> Duration {
+    pub(crate) fn limit(&self) -> Duration {
         self.timeout
     }
 }
