@@ -5,8 +5,9 @@
 //!     ▲                └─ changed ──▶ quiet for 50 ms ──▶ read ──▶ Runtime     or a look without either
 //!     └──────────────────────────────────────────────────────────────────────┘
 //! ```
-//! The system reports changes in the folders of a layer. It does not report a symbolic link that is replaced in a folder far above,
-//! so the real path of the layer is polled, which is one call. A layer whose folders cannot be watched is polled as a whole.
+//! The system reports changes in the folders of a layer. It does not report a symbolic link that is replaced in a
+//! folder far above, so the real path of the layer is polled, which is one call. A layer whose folders cannot be
+//! watched is polled as a whole.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,8 +42,8 @@ struct Pace {
     look: Duration,
     /// Time between two looks at all files of a layer that is watched: on some file systems, events get lost.
     backstop: Duration,
-    /// Time between two looks at all files without watches, in multiples of the time that a look takes: a large folder must not
-    /// keep a core busy.
+    /// Time between two looks at all files without watches, in multiples of the time that a look takes: a large folder
+    /// must not keep a core busy.
     share: u32,
 }
 
@@ -171,7 +172,8 @@ impl Follower {
         path.await.ok().flatten()
     }
 
-    /// Looks at the layer on a thread that may block, and watches its folders before. `None`: the runtime of the program stops.
+    /// Looks at the layer on a thread that may block, and watches its folders before. `None`: the runtime of the
+    /// program stops.
     async fn look(&self) -> Option<Look> {
         let (disk, watches) = (self.layer.disk.clone(), Arc::clone(&self.watches));
         let look = tokio::task::spawn_blocking(move || {
@@ -286,7 +288,8 @@ mod tests {
         fs::write(path, text).unwrap();
     }
 
-    /// Given folders that are never polled, when a file, a new folder in them and a file in that change, then each is read.
+    /// Given folders that are never polled, when a file, a new folder in them and a file in that change, then each is
+    /// read.
     #[tokio::test]
     async fn v47_change_in_a_folder_is_read_by_its_event() {
         let dir = TempDir::new().unwrap();

@@ -8,13 +8,13 @@
 //!                                        /metrics, /status.json, CSDS ◀───┘
 //! ```
 //!
-//! The server is not a proxy, and needs no database. It identifies clients only by certificates and by hooks: use one of
-//! them, or bind the server to an address that only your clients can reach.
+//! The server is not a proxy, and needs no database. It identifies clients only by certificates and by hooks: use one
+//! of them, or bind the server to an address that only your clients can reach.
 //!
 //! The server offers ADS and the services of single resource types, SotW and delta, `Fetch` and REST, in API v2 and v3.
 //! Beside discovery it offers LRS, CSDS, health and reflection, and an HTTP port with metrics and status. The protocol
-//! itself is in `oxds_core::session`. This crate does the I/O: it moves bytes, wakes the sessions that a change concerns,
-//! and runs the timers.
+//! itself is in `oxds_core::session`. This crate does the I/O: it moves bytes, wakes the sessions that a change
+//! concerns, and runs the timers.
 //!
 //! ```
 //! use envoy_types::pb::envoy::config::cluster::v3::Cluster;

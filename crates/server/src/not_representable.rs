@@ -1,5 +1,5 @@
-//! Resources that API v2 cannot express: they are served to v3 clients only, and reported (S-63). The same for older majors of
-//! resource types of one's own (V-54).
+//! Resources that API v2 cannot express: they are served to v3 clients only, and reported (S-63). The same for older
+//! majors of resource types of one's own (V-54).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

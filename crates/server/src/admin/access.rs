@@ -45,8 +45,8 @@ pub(super) async fn admit(
     }
 }
 
-/// Lets a request of the gRPC port pass if its client may inspect other clients (S-78): by a rule, or, without rules, by any
-/// certificate, else as on the HTTP port.
+/// Lets a request of the gRPC port pass if its client may inspect other clients (S-78): by a rule, or, without rules,
+/// by any certificate, else as on the HTTP port.
 pub(super) async fn permit(
     State(context): State<Arc<Context>>,
     request: Request,

@@ -1,4 +1,5 @@
-//! `/history.json`: the latest changes of the served resources, and how far the clients are with each. `docs/status-json.md` describes it.
+//! `/history.json`: the latest changes of the served resources, and how far the clients are with each.
+//! `docs/status-json.md` describes it.
 
 use oxds_core::rollout::{
     ChangedNames, Rollout, RolloutNack, RolloutPublish, RolloutSource, RolloutState, TypeContents,

@@ -214,8 +214,8 @@ async fn deprecations(State(admin): State<Arc<Admin>>) -> Response {
     Json(super::deprecations::of(&admin)).into_response()
 }
 
-/// Returns the status. A client that has the current one (`If-None-Match`) gets the next one, or 304 after the time that
-/// it is willing to wait (`Prefer: wait=N`).
+/// Returns the status. A client that has the current one (`If-None-Match`) gets the next one, or 304 after the time
+/// that it is willing to wait (`Prefer: wait=N`).
 async fn status_response(admin: &Admin, uri: &Uri, headers: &HeaderMap) -> Response {
     let query = match StatusQuery::parse(uri.query().unwrap_or_default()) {
         Ok(query) => query,

@@ -13,8 +13,8 @@ pub(super) fn quoted(tag: &str) -> String {
     format!("\"{tag}\"")
 }
 
-/// Returns whether to answer with the state: at once if the client has another one (`If-None-Match`), or when it changes within
-/// the time that the client is willing to wait (`Prefer: wait=N`).
+/// Returns whether to answer with the state: at once if the client has another one (`If-None-Match`), or when it
+/// changes within the time that the client is willing to wait (`Prefer: wait=N`).
 pub(super) async fn wait(context: &Context, headers: &HeaderMap) -> bool {
     let server = &context.server;
     let notifier = context.cache.notifier();

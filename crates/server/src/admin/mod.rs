@@ -13,9 +13,9 @@
 //! | `/runtime_modify` | POST changes keys, if the runtime has an admin layer: from this machine only |
 //! | `/v3/discovery:clusters`, … | REST discovery |
 //!
-//! `/metrics`, `/healthz` and `/readyz` are open; `access` decides who may read the other pages.
-//! `/status.json`, `/history.json`, `/deprecations.json`, `/runtime` and REST discovery are also on the gRPC port, which can authenticate clients:
-//! over HTTP/2, and over HTTP/1.1 if a TLS handshake negotiates it.
+//! `/metrics`, `/healthz` and `/readyz` are open; `access` decides who may read the other pages. `/status.json`,
+//! `/history.json`, `/deprecations.json`, `/runtime` and REST discovery are also on the gRPC port, which can
+//! authenticate clients: over HTTP/2, and over HTTP/1.1 if a TLS handshake negotiates it.
 
 mod access;
 mod deprecations;

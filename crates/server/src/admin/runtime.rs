@@ -280,8 +280,8 @@ pub(super) fn modify(runtime: &Runtime, peer: &Peer, headers: &HeaderMap, query:
 
 /// Returns the reason why a client may not modify the runtime, if there is one.
 fn denial(client: IpAddr, headers: &HeaderMap) -> Option<&'static str> {
-    // The port has no authentication, so only this machine may change anything. An IPv4 client of a socket that is bound to
-    // `::` has a mapped address.
+    // The port has no authentication, so only this machine may change anything. An IPv4 client of a socket that is
+    // bound to `::` has a mapped address.
     if !client.to_canonical().is_loopback() {
         return Some("only this machine may modify the runtime: expected a loopback address\n");
     }

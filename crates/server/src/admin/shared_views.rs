@@ -8,8 +8,9 @@
 //!      │          │ yes
 //!      └── wait ◀─┘
 //! ```
-//! With thousands of clients the state changes thousands of times per second, and each change ends the long polls of all readers. So the
-//! number of views that are made follows the time, however often the state changes, and however often readers ask.
+//! With thousands of clients the state changes thousands of times per second, and each change ends the long polls of
+//! all readers. So the number of views that are made follows the time, however often the state changes, and however
+//! often readers ask.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -23,7 +24,8 @@ use tokio::time::Instant;
 
 /// Time in which a view is made once: short for a person, and for a program that waits for a rollout.
 const PACE: Duration = Duration::from_millis(100);
-/// Views that are made in this time. Each takes up to 10 ms with 10,000 clients; a reader of all their pages gets 80 per second.
+/// Views that are made in this time. Each takes up to 10 ms with 10,000 clients; a reader of all their pages gets 80
+/// per second.
 const MOST: usize = 8;
 
 /// Shares the views of the latest time.
@@ -51,8 +53,9 @@ struct View {
 }
 
 impl SharedViews {
-    /// Returns the view of a path and query, of the present state. `known` is the `ETag` that the client has: it does not get the
-    /// same again before another one could be made. `tag` returns the tag of the present state. Cancel-safe.
+    /// Returns the view of a path and query, of the present state. `known` is the `ETag` that the client has: it does
+    /// not get the same again before another one could be made. `tag` returns the tag of the present state.
+    /// Cancel-safe.
     pub(super) async fn get(
         &self,
         key: &str,
@@ -133,7 +136,7 @@ mod tests {
     }
 
     impl Counted {
-        /// Returns the body of a view: the state of which it was made.
+        /// Returns the body of a view: the state that it shows.
         async fn get(&self, key: &str, known: Option<&str>) -> usize {
             let known = known.map(|known| HeaderValue::from_str(known).unwrap());
             let make = async {
@@ -148,8 +151,8 @@ mod tests {
         }
     }
 
-    /// Given a state that changes all the time and a reader that asks without a pause, then ten views per second are made, and each is
-    /// of the state at the time of its request, or later.
+    /// Given a state that changes all the time and a reader that asks without a pause, then ten views per second are
+    /// made, and each is of the state at the time of its request, or later.
     #[tokio::test(start_paused = true)]
     async fn view_is_made_once_in_100_ms_whatever_changes() {
         let counted = Counted::default();
@@ -204,8 +207,8 @@ mod tests {
         assert!(begun.elapsed() >= PACE);
     }
 
-    /// Given a reader that has the view, when it asks again although the view has an older tag than the state, then it does not get the
-    /// same again at once.
+    /// Given a reader that has the view, when it asks again although the view has an older tag than the state, then it
+    /// does not get the same again at once.
     #[tokio::test(start_paused = true)]
     async fn reader_that_has_the_view_waits_for_another_one() {
         let counted = Counted::default();

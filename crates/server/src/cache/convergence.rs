@@ -1,5 +1,5 @@
-//! Convergence: how far clients are with each change that concerns them. It is the source of the metric `oxds_convergence_seconds` and
-//! of the history.
+//! Convergence: how far clients are with each change that concerns them. It is the source of the metric
+//! `oxds_convergence_seconds` and of the history.
 //!
 //! ```text
 //!               wake_for_change                    the client answers everything, or ends
@@ -9,10 +9,11 @@
 //!   change:   begin ─▶ wakes sessions, each counts ─▶ woken ─▶ the last count is gone: observed, and answered in the history
 //! ```
 //!
-//! A session has pending changes from the change that wakes it until its client has answered everything for the snapshot of the latest
-//! one. If changes arrive faster than answers, the session stays behind. A change is removed from its list once the client has
-//! answered a state that contains it. A NACK is an answer, and is counted elsewhere. The work is a lock of the session's own and some
-//! atomic operations per wake-up and answer; nothing walks over all clients.
+//! A session has pending changes from the change that wakes it until its client has answered everything for the
+//! snapshot of the latest one. If changes arrive faster than answers, the session stays behind. A change is removed
+//! from its list once the client has answered a state that contains it. A NACK is an answer, and is counted elsewhere.
+//! The work is a lock of the session's own and some atomic operations per wake-up and answer; nothing walks over all
+//! clients.
 
 use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -53,7 +54,8 @@ pub(crate) struct Convergence {
 pub(super) struct OpenChange {
     number: u64,
     began: Instant,
-    /// Sessions that have not answered, and one more until all are woken: the first client may answer before the last one is woken.
+    /// Sessions that have not answered, and one more until all are woken: the first client may answer before the last
+    /// one is woken.
     remaining: AtomicUsize,
     /// Sessions that it concerns.
     concerned: AtomicUsize,
@@ -138,8 +140,8 @@ impl Convergence {
 
 /// Wakes a session, and knows which changes its client has not answered.
 ///
-/// One lock guards the state. It is the session's own: only a change that wakes the session, and readers of the status, ever wait
-/// for it, so no part of the state needs an atomic beside it.
+/// One lock guards the state. It is the session's own: only a change that wakes the session, and readers of the status,
+/// ever wait for it, so no part of the state needs an atomic beside it.
 #[derive(Debug)]
 pub(super) struct SessionWaker {
     waker: AtomicWaker,
@@ -168,8 +170,8 @@ struct Unanswered {
     connected: Option<ChangePoint>,
 }
 
-/// A change, and the revision of the client's view after it. For untracked changes: the oldest one, and the revision after the
-/// latest one.
+/// A change, and the revision of the client's view after it. For untracked changes: the oldest one, and the revision
+/// after the latest one.
 #[derive(Debug, Clone, Copy)]
 struct ChangePoint {
     number: u64,
@@ -284,8 +286,8 @@ impl SessionWaker {
         matches!(self.latest_unanswered(), Some(LatestUnanswered::Change(_)))
     }
 
-    /// Returns the latest thing that the client has not answered. `None` if it has answered everything. Read it before the
-    /// snapshot that is compared.
+    /// Returns the latest thing that the client has not answered. `None` if it has answered everything. Read it before
+    /// the snapshot that is compared.
     pub(super) fn latest_unanswered(&self) -> Option<LatestUnanswered> {
         match &*self.answering() {
             Answering::NotFollowed => None,
@@ -516,7 +518,8 @@ mod tests {
         assert!(rig.is_answered(both));
     }
 
-    /// Given a session that answers the first of two changes after it was woken for the second, then the second stays pending.
+    /// Given a session that answers the first of two changes after it was woken for the second, then the second stays
+    /// pending.
     #[test]
     fn answer_to_an_older_change_is_not_the_last() {
         let rig = Rig::new();
@@ -542,7 +545,8 @@ mod tests {
         assert!(rig.is_answered(done) && !rig.is_answered(open));
     }
 
-    /// Given a client that disconnects before it answers, then the others decide. A sink of files has no pending changes.
+    /// Given a client that disconnects before it answers, then the others decide. A sink of files has no pending
+    /// changes.
     #[test]
     fn ended_and_unfollowed_sessions_do_not_count() {
         let rig = Rig::new();
@@ -556,7 +560,8 @@ mod tests {
         assert_eq!(rig.state(), (1, 0));
     }
 
-    /// Given a client that never answers, then its pending changes have a limit. A change beyond it is not observed, and says so.
+    /// Given a client that never answers, then its pending changes have a limit. A change beyond it is not observed,
+    /// and the history shows that.
     #[test]
     fn pending_changes_are_bounded() {
         let rig = Rig::new();
@@ -573,8 +578,8 @@ mod tests {
         assert_eq!(last, RolloutState::Open { clients, lost });
     }
 
-    /// Given a client that answers each state after the next change, so that it is always behind, then each change is answered, and what
-    /// is unanswered advances; also beyond the changes that are not followed.
+    /// Given a client that answers each state after the next change, so that it is always behind, then each change is
+    /// answered, and what is unanswered advances; also beyond the changes that are not followed.
     #[test]
     fn g37_client_that_is_always_behind_answers_changes() {
         let rig = Rig::new();
@@ -605,7 +610,8 @@ mod tests {
         assert_eq!((a.unanswered(), rig.0.pending_sessions()), (nothing, 0));
     }
 
-    /// Given a client that connects, then the state at that time is unanswered until its first answer, and no change is pending.
+    /// Given a client that connects, then the state at that time is unanswered until its first answer, and no change is
+    /// pending.
     #[test]
     fn g37_new_client_has_not_answered_the_state() {
         let rig = Rig::new();

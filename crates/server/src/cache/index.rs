@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// Given sessions on all clusters, on cluster `a`, and on cluster `b`: a change wakes the sessions that watch it, and a
-    /// session that watches several changed clusters once.
+    /// Given sessions on all clusters, on cluster `a`, and on cluster `b`: a change wakes the sessions that watch it,
+    /// and a session that watches several changed clusters once.
     #[test]
     fn change_wakes_only_sessions_that_watch_it() {
         let index = index();

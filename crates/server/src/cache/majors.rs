@@ -6,8 +6,8 @@
 //!                                └── Translator to v2 ──────▶ v2 ─┘
 //! ```
 //! A resource is translated and encoded once per major when it changes, however many clients there are. Each major is a
-//! resource type with its own type URL, so a client gets the major of the type URL that it subscribes to. Resources that a
-//! major cannot express are not in it, and are reported.
+//! resource type with its own type URL, so a client gets the major of the type URL that it subscribes to. Resources
+//! that a major cannot express are not in it, and are reported.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +23,8 @@ const MAX_OLDER: usize = 3;
 /// Resources that a major cannot express and that are shown. A limit for the memory of the report.
 const MAX_REPORTED: usize = 10_000;
 
-/// Resource types of one's own API that a cache serves in several majors: the newest, of which the resources are, and up to
-/// three older ones (V-54).
+/// Resource types of one's own API that a cache serves in several majors: the newest, which the resources have, and up
+/// to three older ones (V-54).
 ///
 /// Give it to [`Cache::with_majors`](super::Cache::with_majors). Envoy's own types need none: clients of v2 are served
 /// without it.
@@ -59,8 +59,8 @@ pub enum OlderMajorsError {
 }
 
 impl OlderMajors {
-    /// Serves these types, of the newest major, also in the majors of these translators. A type may be missing in some of
-    /// the majors.
+    /// Serves these types, of the newest major, also in the majors of these translators. A type may be missing in some
+    /// of the majors.
     ///
     /// # Errors
     /// There are more than three translators, or a type has no older major.
@@ -98,7 +98,8 @@ impl OlderMajors {
         Ok(majors)
     }
 
-    /// Adds the changes of the older majors. Changes of older majors themselves are dropped: they follow from the newest.
+    /// Adds the changes of the older majors. Changes of older majors themselves are dropped: they follow from the
+    /// newest.
     pub(super) fn expand(&self, mut changes: ChangeSet) -> ChangeSet {
         if self.older.is_empty() {
             return changes;

@@ -6,8 +6,8 @@
 //!                        └─▶ View of the nodes in groups …       (one per membership with a client)
 //! ```
 //!
-//! One writer at a time creates the next snapshot, publishes it, and wakes the sessions that watch a changed resource. It
-//! writes to no socket and waits for no client. A woken session loads the snapshot and decides what to send.
+//! One writer at a time creates the next snapshot, publishes it, and wakes the sessions that watch a changed resource.
+//! It writes to no socket and waits for no client. A woken session loads the snapshot and decides what to send.
 //!
 //! A view lives while a session uses it. For the next node of the same membership the cache creates it again, from the
 //! snapshot of the root view and the resources of the groups.
@@ -127,8 +127,8 @@ impl Cache {
         }))
     }
 
-    /// Applies a change set atomically (S-69), and wakes the sessions that watch a changed resource. Returns the snapshot
-    /// of nodes without a group.
+    /// Applies a change set atomically (S-69), and wakes the sessions that watch a changed resource. Returns the
+    /// snapshot of nodes without a group.
     ///
     /// As the first change set, an empty one loads an empty configuration (S-27).
     pub fn apply(&self, changes: ChangeSet) -> Arc<Snapshot> {
@@ -137,8 +137,8 @@ impl Cache {
 
     /// Applies a change set and changes of groups atomically (S-74). Returns the snapshot of nodes without a group.
     ///
-    /// Costs O(changes) for every membership with a session. If the update moves a node to other groups, the server ends
-    /// its streams, and the client reconnects.
+    /// Costs O(changes) for every membership with a session. If the update moves a node to other groups, the server
+    /// ends its streams, and the client reconnects.
     pub fn update(&self, changes: ChangeSet, groups: Vec<GroupUpdate>) -> Arc<Snapshot> {
         self.update_from(RolloutSource::default(), changes, groups)
     }
@@ -178,10 +178,11 @@ impl Cache {
         })
     }
 
-    /// Replaces the resources of a group. Matching nodes see them in addition to the resources for all nodes; a resource
-    /// of the group hides one of the same type and name (S-74).
+    /// Replaces the resources of a group. Matching nodes see them in addition to the resources for all nodes; a
+    /// resource of the group hides one of the same type and name (S-74).
     ///
-    /// Clients get no response before the resources for all nodes are loaded, with an empty change set if there are none.
+    /// Clients get no response before the resources for all nodes are loaded, with an empty change set if there are
+    /// none.
     pub fn replace_group<R: Into<Arc<Resource>>>(
         &self,
         name: &str,
@@ -218,8 +219,8 @@ impl Cache {
         root
     }
 
-    /// Publishes the next state, and wakes the sessions that it concerns. Returns the snapshot of nodes without a group, and the
-    /// matchers of groups that have changed.
+    /// Publishes the next state, and wakes the sessions that it concerns. Returns the snapshot of nodes without a
+    /// group, and the matchers of groups that have changed.
     fn publish(
         &self,
         grouped: &mut Grouped,

@@ -5,8 +5,9 @@ use std::time::SystemTime;
 
 use tokio::sync::Notify;
 
-/// Counter of all changes that the status shows: resources, responses and their ACKs or NACKs, streams that open or end,
-/// and store errors. What other servers report is counted apart: it changes what pages show, and nothing about this server.
+/// Counter of all changes that the status shows: resources, responses and their ACKs or NACKs, streams that open or
+/// end, and store errors. What other servers report is counted apart: it changes what pages show, and nothing about
+/// this server.
 #[derive(Debug)]
 pub(crate) struct ChangeNotifier {
     /// Start time of this process, in nanoseconds: a tag of another process must not match.

@@ -161,8 +161,8 @@ impl Watcher {
         self.waker.follow(self.view.load().revision());
     }
 
-    /// Returns the latest thing that the client has not answered. `None` if it has answered everything. Read it before the
-    /// snapshot that is compared.
+    /// Returns the latest thing that the client has not answered. `None` if it has answered everything. Read it before
+    /// the snapshot that is compared.
     pub(crate) fn latest_unanswered(&self) -> Option<LatestUnanswered> {
         self.waker.latest_unanswered()
     }

@@ -5,8 +5,8 @@
 //!                                     set ──▶ sessions that watch all of its names
 //! ```
 //!
-//! Names of one request form a set if there are many. Replicas of a service subscribe to the same names with their first
-//! request: the first replica adds the set to each name, and each other replica is one entry in the set.
+//! Names of one request form a set if there are many. Replicas of a service subscribe to the same names with their
+//! first request: the first replica adds the set to each name, and each other replica is one entry in the set.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -51,8 +51,8 @@ pub(super) struct Watched {
     sets: Vec<(Id, SetNames)>,
 }
 
-/// Sorted ids. Ids increase, so nearly every insertion is at the end. There is one such list per watched name, so a hash
-/// set would cost too much memory.
+/// Sorted ids. Ids increase, so nearly every insertion is at the end. There is one such list per watched name, so a
+/// hash set would cost too much memory.
 #[derive(Debug, Default)]
 struct Ids(Vec<Id>);
 
@@ -261,8 +261,8 @@ mod tests {
         watchers.of(name).collect()
     }
 
-    /// Given three sessions on the same hundred names, one of which replaces one name: each name leads to the sessions that
-    /// watch it, and no entries are left after all sessions are removed.
+    /// Given three sessions on the same hundred names, one of which replaces one name: each name leads to the sessions
+    /// that watch it, and no entries are left after all sessions are removed.
     #[test]
     fn p7_sessions_on_the_same_names_share_a_set() {
         let mut watchers = Watchers::default();

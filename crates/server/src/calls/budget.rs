@@ -1,4 +1,5 @@
-//! Memory that clients make the server keep: a budget of bytes for each connection, and one for the server (S-60, S-77).
+//! Memory that clients make the server keep: a budget of bytes for each connection, and one for the server (S-60,
+//! S-77).
 //!
 //! ```text
 //!   request being received ┐
@@ -115,8 +116,8 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Opens a share of this budget alone, for what no connection owns: clients that poll. `end` is cancelled if the share
-    /// has to go.
+    /// Opens a share of this budget alone, for what no connection owns: clients that poll. `end` is cancelled if the
+    /// share has to go.
     pub(crate) fn share(self: &Arc<Self>, end: CancellationToken) -> MemoryShare {
         MemoryShare::open(&[self], end)
     }
@@ -153,8 +154,8 @@ impl Budget {
 
     /// Ends the largest share, or returns `false` if that is the share that asks.
     ///
-    /// A share is ended once. Its call may take a while to notice: a client that does not read holds it up. Until then the
-    /// next largest share is next, so that the bytes beyond the limit are bounded.
+    /// A share is ended once. Its call may take a while to notice: a client that does not read holds it up. Until then
+    /// the next largest share is next, so that the bytes beyond the limit are bounded.
     fn make_room(&self, asking: &Arc<ShareState>) -> bool {
         let shares = self.shares();
         let living = shares.by_id.values();
@@ -286,8 +287,8 @@ mod tests {
         move || Budgets::of_connection(&server, &limits)
     }
 
-    /// Given two calls of one connection, when both together need more than its budget, then the larger one ends, whether
-    /// it asks or the other.
+    /// Given two calls of one connection, when both together need more than its budget, then the larger one ends,
+    /// whether it asks or the other.
     #[test]
     fn s60_largest_share_of_a_full_budget_ends() {
         let connection = budgets(100, 1000)();

@@ -14,9 +14,9 @@ pub struct Limits {
     pub node_bytes: usize,
     /// Bytes of `node.id`, which every log line and every status of the client has.
     pub node_id_bytes: usize,
-    /// Estimated bytes that the calls of one connection may make the server keep: requests being received, nodes, names,
-    /// NACK texts, responses of CSDS. Over it, the call that needs the most ends with `RESOURCE_EXHAUSTED`. The default has
-    /// room for one request of the largest size, decoded.
+    /// Estimated bytes that the calls of one connection may make the server keep: requests being received, nodes,
+    /// names, NACK texts, responses of CSDS. Over it, the call that needs the most ends with `RESOURCE_EXHAUSTED`. The
+    /// default has room for one request of the largest size, decoded.
     pub connection_bytes: usize,
     /// The same for all clients together. The default has room for 100,000 clients with 10 KiB each.
     pub client_bytes: usize,
@@ -26,9 +26,9 @@ pub struct Limits {
     pub streams: usize,
     /// Open streams per IP address. Behind one address there may be a node with many clients, or many nodes.
     pub streams_per_peer: usize,
-    /// Concurrent calls per connection (`SETTINGS_MAX_CONCURRENT_STREAMS`). gRPC's C-core shares one connection between all
-    /// targets of a process, with a stream for each, and a stream beyond this limit waits without an error. So the default
-    /// is that of `streams_per_peer`: peers are limited, and a connection has its budget of bytes.
+    /// Concurrent calls per connection (`SETTINGS_MAX_CONCURRENT_STREAMS`). gRPC's C-core shares one connection between
+    /// all targets of a process, with a stream for each, and a stream beyond this limit waits without an error. So the
+    /// default is that of `streams_per_peer`: peers are limited, and a connection has its budget of bytes.
     pub streams_per_connection: u32,
     /// Requests per second that the server reads from one stream. HTTP/2 flow control holds the rest back.
     pub request_rate: u32,
@@ -69,8 +69,8 @@ pub struct Timers {
     pub keepalive: Duration,
     /// Time to answer that PING; then the server closes the connection.
     pub keepalive_timeout: Duration,
-    /// Age of a connection at which the server asks the client to make another one, ± 10 %: GOAWAY, and the end of its streams.
-    /// So clients spread over the replicas behind one name. `None`: never.
+    /// Age of a connection at which the server asks the client to make another one, ± 10 %: GOAWAY, and the end of its
+    /// streams. So clients spread over the replicas behind one name. `None`: never.
     pub connection_age: Option<Duration>,
     /// Time that a `Fetch` or a REST poll waits for a change, unless the client sends `Prefer: wait=N`. Envoy's default
     /// timeout for a REST request is one second.

@@ -126,7 +126,7 @@ mod tests {
                 .chunks(size)
                 .map(|chunk| framing.push(chunk))
                 .collect();
-            // The last message has 256 bytes, of which none has arrived.
+            // The last message has 256 bytes. None has arrived.
             assert_eq!(*unfinished.last().unwrap(), 5, "chunks of {size}");
             assert!(size != 1 || unfinished[6..8] == [7, 0], "{unfinished:?}");
         }

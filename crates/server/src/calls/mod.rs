@@ -1,5 +1,5 @@
-//! What every call needs, of whatever service: its peer, limits and budget, the clock, the client log, and the errors that
-//! end it.
+//! What every call needs, of whatever service: its peer, limits and budget, the clock, the client log, and the errors
+//! that end it.
 //!
 //! ```text
 //!  request ──▶ hooks_middleware ──▶ metered ──▶ a service ──▶ response

@@ -20,7 +20,8 @@ pub(crate) struct Peer {
     pub(crate) identity: Option<Arc<Identity>>,
     /// Budgets of the connection.
     pub(crate) budgets: Budgets,
-    /// Cancelled to end the connection and its streams: it is old, another server has fewer clients, or this one shuts down.
+    /// Cancelled to end the connection and its streams: it is old, another server has fewer clients, or this one shuts
+    /// down.
     pub(crate) moving: CancellationToken,
 }
 

@@ -123,7 +123,7 @@ impl Client<'_> {
             .collect()
     }
 
-    /// Returns some of the resources of which at least one was NACKed, while they are sent again in parts.
+    /// Returns some of the suspects of a NACK that names no resource, while they are sent again in parts.
     pub(crate) fn suspects(&self, resource_type: &ResourceType) -> Vec<Arc<str>> {
         let sessions = self.sessions(resource_type);
         let suspects = sessions.flat_map(|session| session.suspects(resource_type));

@@ -36,8 +36,8 @@ impl Clients {
         }
     }
 
-    /// Returns the nodes that were connected within the last two minutes and are not any more, with the time at which they left.
-    /// Costs as much as there are clients, unless none has left.
+    /// Returns the nodes that were connected within the last two minutes and are not any more, with the time at which
+    /// they left. Costs as much as there are clients, unless none has left.
     pub(crate) fn away(&self, cache: &Cache) -> Vec<(String, Instant)> {
         let mut away = self.streams.away(self.clock.now());
         if away.is_empty() {
@@ -65,8 +65,9 @@ impl Clients {
             });
     }
 
-    /// Calls `see` for the client after this position, in the order of [`each`](Self::each). Returns the position of that
-    /// client, or `None` without one. Clients that come and go between two calls do not move others past the position.
+    /// Calls `see` for the client after this position, in the order of [`each`](Self::each). Returns the position of
+    /// that client, or `None` without one. Clients that come and go between two calls do not move others past the
+    /// position.
     pub(crate) fn see_next(
         &self,
         cache: &Cache,

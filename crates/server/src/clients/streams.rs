@@ -255,8 +255,8 @@ impl StreamRegistry {
         streams.map(|(id, open)| (*id, Arc::clone(open))).collect()
     }
 
-    /// Ends the oldest connections with at most this number of streams in all, one connection at least: their clients reconnect to any
-    /// server. Connections that are not older than `age` stay. Returns the number of connections.
+    /// Ends the oldest connections with at most this number of streams in all, one connection at least: their clients
+    /// reconnect to any server. Connections that are not older than `age` stay. Returns the number of connections.
     #[cfg(feature = "etcd")]
     pub(crate) fn shed(&self, now: Instant, streams: u64, age: Duration) -> usize {
         let entries = lock(&self.entries);
@@ -293,7 +293,8 @@ impl StreamRegistry {
         moved
     }
 
-    /// Returns the nodes whose streams have ended in the last two minutes, with the time of the end. Some may be connected again.
+    /// Returns the nodes whose streams have ended in the last two minutes, with the time of the end. Some may be
+    /// connected again.
     pub(crate) fn away(&self, now: Instant) -> Vec<(String, Instant)> {
         let away = lock(&self.away);
         away.at(now)

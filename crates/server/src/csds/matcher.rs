@@ -8,7 +8,8 @@ use envoy_types::pb::envoy::r#type::matcher::v3::{
 use envoy_types::pb::google::protobuf::{Value, value};
 use regex::Regex;
 
-/// The largest depth of matchers in `or` and lists. Real matchers are not this deep; a request could overflow the stack.
+/// The largest depth of matchers in `or` and lists. Real matchers are not this deep; a request could overflow the
+/// stack.
 const MAX_DEPTH: usize = 16;
 
 /// A node matcher that is malformed or not supported.

@@ -1,7 +1,7 @@
 //! CSDS: the resources of each client, as this server knows them (S-68).
 //!
-//! The service shows the same state as `/status.json`, by resource, for tools that use the standard API. Streams with the
-//! same connection and node id are one client, whether it uses ADS or a stream per resource type.
+//! The service shows the same state as `/status.json`, by resource, for tools that use the standard API. Streams with
+//! the same connection and node id are one client, whether it uses ADS or a stream per resource type.
 //!
 //! | `config_status` | `client_status` | when |
 //! |---|---|---|

@@ -51,7 +51,8 @@ pub(super) struct Selection {
 /// The key of a client: its node id, and its address unless it polls.
 type ClientKey = (String, Option<SocketAddr>);
 
-/// Returns every selected client, by node id, as an encoded `ClientStatusResponse`. Other tasks run between two clients.
+/// Returns every selected client, by node id, as an encoded `ClientStatusResponse`. Other tasks run between two
+/// clients.
 ///
 /// # Errors
 /// The response takes more memory than the budget of the call has.
@@ -152,7 +153,7 @@ impl ClientState<'_> {
                     .map(|resource| Arc::clone(resource.name())),
             );
         }
-        // What the client rejected may be gone from the snapshot: a removal can be rejected, too.
+        // The snapshot may lack a resource that the client rejected: a removal can be rejected, too.
         let nacked = self.subscriber.nacked_resources(&status.resource_type);
         names.extend(nacked.into_iter().map(|(name, _)| name));
         let mut shown = BTreeSet::new();
@@ -167,8 +168,8 @@ impl ClientState<'_> {
         }
     }
 
-    /// Returns an entry without a name for what the client has not accepted and no other entry shows: a NACK that names no
-    /// resource, or a response that only removes resources.
+    /// Returns an entry without a name for what the client has not accepted and no other entry shows: a NACK that names
+    /// no resource, or a response that only removes resources.
     fn rest(&self, status: &TypeStatus, shown: &BTreeSet<ConfigStatus>) -> Option<ShownResource> {
         let shows = |wanted: ConfigStatus| shown.contains(&wanted);
         let resource_type = &status.resource_type;

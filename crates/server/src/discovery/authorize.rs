@@ -36,8 +36,8 @@ impl Context {
     /// Authorizes a request of a stream, and removes the secrets from it that the client may not have.
     pub(super) fn permit(&self, stream: &OpenStream, request: &mut Request) -> Result<(), Denied> {
         let mut grant = lock(&stream.grant);
-        // xDS protocol, `DiscoveryRequest.node`: only the first request of a stream needs the node. The session takes the
-        // first node that it gets (S-22), so the grant is renewed until then.
+        // xDS protocol, `DiscoveryRequest.node`: only the first request of a stream needs the node. The session takes
+        // the first node that it gets (S-22), so the grant is renewed until then.
         if grant.is_none() || stream.session().node().is_none() {
             *grant = Some(self.admit(&stream.peer, request.node())?);
         }
@@ -74,8 +74,8 @@ impl Context {
         }
     }
 
-    /// Authorizes the request of a client without a stream, removes the secrets from it that the client may not have, and
-    /// checks the rest. Returns it with the grant.
+    /// Authorizes the request of a client without a stream, removes the secrets from it that the client may not have,
+    /// and checks the rest. Returns it with the grant.
     pub(super) fn fetch_request(
         &self,
         peer: &Peer,

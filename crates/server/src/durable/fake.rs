@@ -97,7 +97,8 @@ impl FakeDisk {
         self.lock().names.keys().cloned().collect()
     }
 
-    /// Returns a possible state of the disk after the machine stopped: everything durable is there, and any part of the rest.
+    /// Returns a possible state of the disk after the machine stopped: everything durable is there, and any part of the
+    /// rest.
     pub(crate) fn crash(&self, seed: u64) -> Self {
         let state = self.lock();
         let mut random = Random(seed);

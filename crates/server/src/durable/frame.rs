@@ -5,8 +5,8 @@
 //!  frame      0 "oxF:"   4 kind   8 length   12 number   16 checksum of the bytes before   24 checksum of the content   32 content
 //! ```
 //!
-//! A frame is written after the end of the file, so a crash leaves complete frames and then, perhaps, a part of one. Numbers are
-//! little-endian. The salt differs between files: bytes of another file are never taken for a frame.
+//! A frame is written after the end of the file, so a crash leaves complete frames and then, perhaps, a part of one.
+//! Numbers are little-endian. The salt differs between files: bytes of another file are never taken for a frame.
 
 use bytes::{Buf as _, Bytes};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -48,7 +48,8 @@ pub(crate) struct Frame {
 #[error("no complete record at byte {at}")]
 pub(crate) struct Broken {
     pub(crate) at: usize,
-    /// Whether no complete frame follows: the rest of a frame that was being written when the process or the machine stopped.
+    /// Whether no complete frame follows: the rest of a frame that was being written when the process or the machine
+    /// stopped.
     pub(crate) is_tail: bool,
 }
 

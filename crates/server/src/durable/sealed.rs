@@ -65,8 +65,8 @@ mod tests {
     use super::super::fake::FakeDisk;
     use super::*;
 
-    /// Given a file that is replaced, when the machine stops at any operation, then the file has the old record or the new one, and
-    /// the new one if the replacement had ended.
+    /// Given a file that is replaced, when the machine stops at any operation, then the file has the old record or the
+    /// new one, and the new one if the replacement had ended.
     #[test]
     fn state_replaced_file_is_old_or_new_after_a_crash() {
         for operation in 0.. {

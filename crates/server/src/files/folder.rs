@@ -75,11 +75,11 @@ impl OutputFolder {
         failed.chain(long).collect()
     }
 
-    /// Writes what differs, resources before those that refer to them. Returns what must be removed when readers had time to
-    /// follow.
+    /// Writes what differs, resources before those that refer to them. Returns what must be removed when readers had
+    /// time to follow.
     ///
-    /// A file that fails does not keep the others from being written, with one exception: if all resources of a type are in
-    /// one file, and it fails, then the types that may refer to them wait.
+    /// A file that fails does not keep the others from being written, with one exception: if all resources of a type
+    /// are in one file, and it fails, then the types that may refer to them wait.
     pub(super) fn write(&mut self, snapshot: &Snapshot) -> Removals {
         let mut resource_types: Vec<_> = snapshot.types().collect();
         resource_types.sort_by_key(|(resource_type, _)| rank(resource_type));

@@ -5,9 +5,9 @@
 //!  OUT/eds/NAME.json, rds/…         one resource each, as Envoy's `path_config_source` expects
 //! ```
 //!
-//! Each file is a `DiscoveryResponse` in canonical JSON. It is written under a temporary name and then renamed, so a reader
-//! sees the complete old file or the complete new file. Resources are written before those that refer to them. Removed
-//! resources are deleted last, after a delay: readers of files send no ACK, so they get time to follow instead.
+//! Each file is a `DiscoveryResponse` in canonical JSON. It is written under a temporary name and then renamed, so a
+//! reader sees the complete old file or the complete new file. Resources are written before those that refer to them.
+//! Removed resources are deleted last, after a delay: readers of files send no ACK, so they get time to follow instead.
 //!
 //! A file that cannot be written is a finding, and is tried again; the others are written.
 
@@ -58,15 +58,15 @@ impl FileSink {
         Self { node, ..self }
     }
 
-    /// Reports files that cannot be written, and names that are too long for a file, as findings of a server. Without this call
-    /// they are only logged.
+    /// Reports files that cannot be written, and names that are too long for a file, as findings of a server. Without
+    /// this call they are only logged.
     #[must_use]
     pub fn report_to(self, reporter: Reporter) -> Self {
         Self { reporter, ..self }
     }
 
-    /// Returns the findings about resources that could not be written to a folder as they are: names that are too long, and
-    /// other files in the way. Writes nothing.
+    /// Returns the findings about resources that could not be written to a folder as they are: names that are too long,
+    /// and other files in the way. Writes nothing.
     #[must_use]
     pub fn check<'a>(
         folder: &Path,
@@ -75,8 +75,8 @@ impl FileSink {
         folder::check(folder, resources)
     }
 
-    /// Writes the served resources, then each change, until the future is dropped. Waits for the first load. Reports errors,
-    /// and tries again.
+    /// Writes the served resources, then each change, until the future is dropped. Waits for the first load. Reports
+    /// errors, and tries again.
     ///
     /// Cancel-safe: every file is complete at any time.
     pub async fn run(self) {
@@ -111,7 +111,8 @@ impl FileSink {
     }
 }
 
-/// Runs work that blocks. Returns `None` if the runtime shuts down, or if the work panicked, which the panic hook reports.
+/// Runs work that blocks. Returns `None` if the runtime shuts down, or if the work panicked, which the panic hook
+/// reports.
 async fn blocking<T: Send + 'static>(
     mut files: OutputFolder,
     work: impl FnOnce(&mut OutputFolder) -> T + Send + 'static,

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use oxds_types::{ResourceType, Version};
 
-/// The longest file name, without the ending, in bytes. Linux and most file systems allow 255; a temporary name has ten more
-/// characters, and other programs add endings of their own.
+/// The longest file name, without the ending, in bytes. Linux and most file systems allow 255; a temporary name has ten
+/// more characters, and other programs add endings of their own.
 const MAX_NAME: usize = 200;
 /// The part of a longer name that stays readable.
 const READABLE: usize = 160;
@@ -37,8 +37,8 @@ fn short(resource_type: &ResourceType) -> &str {
         .unwrap_or(resource_type.message())
 }
 
-/// Returns the file name for a resource name: the escaped name; if it is too long, its beginning, `~` and a hash of the name.
-/// No escaped name has a `~`, so different names never share a file.
+/// Returns the file name for a resource name: the escaped name; if it is too long, its beginning, `~` and a hash of the
+/// name. No escaped name has a `~`, so different names never share a file.
 fn file_name(name: &str) -> String {
     let mut file = escaped(name);
     if file.len() > MAX_NAME {

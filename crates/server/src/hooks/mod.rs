@@ -50,15 +50,15 @@ pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Se
 
 /// Hooks of a program, called for each call of a client.
 ///
-/// Calls are streams, `Fetch` calls and REST polls, and beside discovery: CSDS, load reports, and the status on the gRPC
-/// port. Health and reflection have no hooks, and of the HTTP port only the REST polls have.
+/// Calls are streams, `Fetch` calls and REST polls, and beside discovery: CSDS, load reports, and the status on the
+/// gRPC port. Health and reflection have no hooks, and of the HTTP port only the REST polls have.
 ///
 /// A closure from [`Call`] to an [`Observer`] implements the trait, if it need not wait for anything.
 pub trait Hooks: Send + Sync + 'static {
     /// Observer of one call: `Box<dyn Observer>` for several types of observers, `()` for none.
     type Observer: Observer;
 
-    /// Opens a call. The server has not read its request yet, and goes on with other calls, so this is the place to
+    /// Opens a call. The server has not read its request yet, and continues with other calls, so this is the place to
     /// authenticate the client with another service.
     ///
     /// The server drops the future if the client disconnects.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::calls;
 
-/// The memory that all rows may take, in bytes: enough for 50,000 rows with one locality and one metric each, and a bound
-/// for clients that invent names.
+/// The memory that all rows may take, in bytes: enough for 50,000 rows with one locality and one metric each, and a
+/// bound for clients that invent names.
 const MAX_BYTES: usize = 256 << 20;
 
 /// The bytes that are still free, and the budget of the server, once there is one.

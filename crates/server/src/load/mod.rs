@@ -71,8 +71,8 @@ impl LoadReports {
         self.0.totals.loads(self.now())
     }
 
-    /// Returns up to `count` loads of selected nodes after the one with this key, and the key of the last one if there may
-    /// be more.
+    /// Returns up to `count` loads of selected nodes after the one with this key, and the key of the last one if there
+    /// may be more.
     pub(crate) fn after(
         &self,
         after: Option<&LoadKey>,

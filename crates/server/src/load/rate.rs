@@ -1,4 +1,4 @@
-//! Request rates, from reports of which each covers a time of its own.
+//! Request rates from reports with different intervals.
 //!
 //! ```text
 //!   reports       ├──── 40 requests in 20 s ────┤├──── 20 requests in 20 s ────┤      now
@@ -17,8 +17,8 @@ use oxds_core::time::Instant;
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 /// Reports that cover no more than this together are kept as one.
 const MERGED: f64 = 2.0;
-/// Reports that are kept. Merged ones cover the longest window with fewer; more come only if several processes report as
-/// one node.
+/// Reports that are kept. Merged ones cover the longest window with fewer; more come only if several processes report
+/// as one node.
 const MAX_REPORTS: usize = 64;
 /// The bytes of a full history.
 pub(super) const HISTORY_BYTES: usize = MAX_REPORTS * size_of::<Report>();

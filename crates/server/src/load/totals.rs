@@ -19,7 +19,8 @@ use crate::calls;
 const MIN_AGE: Duration = Duration::from_secs(60);
 /// The intervals without a report after which a row is deleted.
 const MISSED: u32 = 3;
-/// The longest interval that a client may report, unless it was asked for a longer one: the row stays for three of them.
+/// The longest interval that a client may report, unless it was asked for a longer one: the row stays for three of
+/// them.
 const MAX_INTERVAL: Duration = Duration::from_secs(3600);
 /// The window of the short rate.
 const SHORT_WINDOW: Duration = Duration::from_secs(10);
@@ -131,8 +132,8 @@ impl LoadTotals {
         self.lock().budget.count_in(server);
     }
 
-    /// Adds a report of a client that was asked to report at the interval `asked`. Returns `false` if the budget has no room
-    /// for it.
+    /// Adds a report of a client that was asked to report at the interval `asked`. Returns `false` if the budget has no
+    /// room for it.
     pub(super) fn record(
         &self,
         now: Instant,
@@ -199,8 +200,8 @@ impl LoadTotals {
 }
 
 impl Rows {
-    /// Takes the budget for one more row, and deletes expired rows if it is spent. Such a search costs O(rows), so there is
-    /// at most one per second.
+    /// Takes the budget for one more row, and deletes expired rows if it is spent. Such a search costs O(rows), so
+    /// there is at most one per second.
     fn make_room(&mut self, key: &LoadKey, now: Instant) -> bool {
         let cost = cost::<LoadKey, Row>(key, 0);
         if self.budget.take(cost) {
@@ -256,8 +257,8 @@ impl Row {
 
     /// Notes the time of a report, and returns the period that it covers.
     fn begin(&mut self, now: Instant, interval: Option<&ProtoDuration>, asked: Duration) -> Period {
-        // `load_report.proto`: the time since the last report, which the client measured. Without it, or with zero, the time
-        // between the reports counts.
+        // `load_report.proto`: the time since the last report, which the client measured. Without it, or with zero, the
+        // time between the reports counts.
         let reported = interval.and_then(positive);
         let reported = reported.map(|reported| reported.min(MAX_INTERVAL.max(asked)));
         let interval = reported.unwrap_or(asked);
@@ -339,8 +340,8 @@ impl LocalityTotals {
     }
 }
 
-/// Returns the entry of a key. Creates it if the map and the budget have room, else returns `None`. `owned`: the bytes that its
-/// value may allocate.
+/// Returns the entry of a key. Creates it if the map and the budget have room, else returns `None`. `owned`: the bytes
+/// that its value may allocate.
 fn entry<'a, K: NameBytes + Ord + Clone, V: Default>(
     map: &'a mut BTreeMap<K, V>,
     key: &K,

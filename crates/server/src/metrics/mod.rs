@@ -32,9 +32,7 @@ pub(crate) struct Metrics {
     requests: Counter<u64, AtomicU64>,
     responses: Family<ByType, Counter>,
     bytes: Family<ByType, Counter>,
-    acks: Family<ByType, Counter>,
-    nacks: Family<ByType, Counter>,
-    stale_nonces: Family<ByType, Counter>,
+    answers: Answers,
     unknown_types: Counter,
     held_too_long: Family<ByType, Counter>,
     rollbacks: Family<ByType, Counter>,
@@ -44,6 +42,14 @@ pub(crate) struct Metrics {
     moved: Family<ByReason, Counter>,
     throttled: Counter,
     notices: Notices,
+}
+
+/// Counters of the answers of clients.
+#[derive(Debug, Default)]
+struct Answers {
+    acks: Family<ByType, Counter>,
+    nacks: Family<ByType, Counter>,
+    stale_nonces: Family<ByType, Counter>,
 }
 
 /// Counters of notices about documents that were read.
@@ -97,8 +103,8 @@ impl Metrics {
         }
     }
 
-    /// Returns the label of a resource type. Unknown types share the label `other`: a client that invents types must not
-    /// create time series.
+    /// Returns the label of a resource type. Unknown types share the label `other`: a client that invents types must
+    /// not create time series.
     fn by_type(&self, resource_type: &ResourceType) -> ByType {
         let resource_type = match resource_type.short_name() {
             Some(short) => short.into(),
@@ -168,9 +174,9 @@ impl Metrics {
 
     pub(crate) fn event(&self, event: &Event) {
         let (family, resource_type) = match event {
-            Event::Acked { resource_type, .. } => (&self.acks, resource_type),
-            Event::Nacked { resource_type, .. } => (&self.nacks, resource_type),
-            Event::StaleNonce(resource_type) => (&self.stale_nonces, resource_type),
+            Event::Acked { resource_type, .. } => (&self.answers.acks, resource_type),
+            Event::Nacked { resource_type, .. } => (&self.answers.nacks, resource_type),
+            Event::StaleNonce(resource_type) => (&self.answers.stale_nonces, resource_type),
             Event::HeldTooLong { resource_type, .. } => (&self.held_too_long, resource_type),
             Event::UnknownType(_) => {
                 self.unknown_types.inc();
@@ -197,7 +203,8 @@ impl Metrics {
             .inc();
     }
 
-    /// Returns a registry with all counters. [`Scrape`](crate::admin::Scrape) adds the metrics that are read at each scrape.
+    /// Returns a registry with all counters. [`Scrape`](crate::admin::Scrape) adds the metrics that are read at each
+    /// scrape.
     pub(crate) fn registry(&self) -> Registry {
         let mut registry = Registry::with_prefix("oxds");
         registry.register("streams", "Open ADS streams", self.streams.clone());
@@ -216,10 +223,18 @@ impl Metrics {
             "Bytes of discovery responses",
             self.bytes.clone(),
         );
-        registry.register("acks", "Responses accepted by clients", self.acks.clone());
-        registry.register("nacks", "Responses rejected by clients", self.nacks.clone());
+        registry.register(
+            "acks",
+            "Responses accepted by clients",
+            self.answers.acks.clone(),
+        );
+        registry.register(
+            "nacks",
+            "Responses rejected by clients",
+            self.answers.nacks.clone(),
+        );
         let help = "Requests that answered an older response";
-        registry.register("stale_nonces", help, self.stale_nonces.clone());
+        registry.register("stale_nonces", help, self.answers.stale_nonces.clone());
         let help = "Requests for unknown resource types";
         registry.register("unknown_types", help, self.unknown_types.clone());
         let help = "Changes sent although the client was not ready for them";

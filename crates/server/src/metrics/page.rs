@@ -17,8 +17,8 @@ pub(crate) struct MetricsPage {
     pub(crate) text: String,
 }
 
-/// Writes a registry in the text format of OpenMetrics if the reader asks for it (header `accept`), as Prometheus does, or else in the older
-/// one, which every tool reads.
+/// Writes a registry in the text format of OpenMetrics if the reader asks for it (header `accept`), as Prometheus does,
+/// or else in the older one, which every tool reads.
 ///
 /// # Errors
 /// A metric cannot be written.

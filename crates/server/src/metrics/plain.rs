@@ -1,6 +1,7 @@
 //! The older text format of Prometheus (version 0.0.4), for readers that do not ask for OpenMetrics.
 //!
-//! It has the same samples. A counter is declared with the name of its samples, `…_total`; there are no units, and no end mark.
+//! It has the same samples. A counter is declared with the name of its samples, `…_total`; there are no units, and no
+//! end mark.
 
 use std::fmt::Write as _;
 

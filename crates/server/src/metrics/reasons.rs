@@ -1,4 +1,5 @@
-//! Why a connection, stream or request is not served: the labels of `oxds_denied_total`, `oxds_over_limit_total` and `oxds_invalid_total`.
+//! Why a connection, stream or request is not served: the labels of `oxds_denied_total`, `oxds_over_limit_total` and
+//! `oxds_invalid_total`.
 
 /// What denies a call or a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

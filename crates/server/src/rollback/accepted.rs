@@ -38,7 +38,7 @@ impl Accepted {
         let mut keys: BTreeMap<_, _> = tallies.collect();
         if !keys.is_empty() {
             clients.each(cache, |client, snapshot| {
-                // A client in sync lacks nothing; it only shows that somebody sees the resource.
+                // A client in sync lacks nothing; it only shows that a client sees the resource.
                 let in_sync = client.is_in_sync(snapshot);
                 for (key, tally) in &mut keys {
                     if tally.lacking || in_sync && tally.seen {

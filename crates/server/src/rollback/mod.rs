@@ -44,8 +44,8 @@ pub enum OnNack {
     /// Serve the version again that all clients had accepted, until the store changes the resource once more (S-80).
     ///
     /// Only what a client is known to reject counts: a resource that its NACK names, or that was found by sending the
-    /// resources of a NACKed response in smaller parts. What the same update of the store changed in resources that refer to
-    /// the rejected one, directly or not, is rolled back with it.
+    /// resources of a NACKed response in smaller parts. What the same update of the store changed in resources that
+    /// refer to the rejected one, directly or not, is rolled back with it.
     Rollback {
         /// Number of nodes that may reject the change without a rollback. With 0, the first NACK is enough.
         threshold: usize,
@@ -75,7 +75,8 @@ pub(crate) struct RollbackDriver {
     of_fleet: Mutex<Vec<RolledBack>>,
     /// Notified when the file is out of date.
     outdated: Notify,
-    /// Threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is rolled back.
+    /// Threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is
+    /// rolled back.
     #[cfg_attr(not(feature = "etcd"), allow(dead_code))]
     shared_threshold: Option<usize>,
     /// Notified when nodes NACK a change on trial.
@@ -92,7 +93,8 @@ pub(crate) struct Review<'a> {
 }
 
 impl RollbackDriver {
-    /// Makes the driver, which continues the rollbacks in the file. `shared`: the store decides about rollbacks, and keeps them.
+    /// Makes the driver, which continues the rollbacks in the file. `shared`: the store decides about rollbacks, and
+    /// keeps them.
     pub(crate) fn new(
         policy: OnNack,
         shared: bool,
@@ -158,7 +160,8 @@ impl RollbackDriver {
             definitions.push((group.name, group.definition));
         }
         let keys = lock(machine).touched(&update);
-        // Not locked: a stream that reports a NACK locks its session first. Only this task changes what an update touches.
+        // Not locked: a stream that reports a NACK locks its session first. Only this task changes what an update
+        // touches.
         let accepted = Accepted::of(&self.cache, clients, keys);
         let mut lock = lock(machine);
         let mut admitted = lock.handle_update(update, &accepted).into_iter();
@@ -182,8 +185,8 @@ impl RollbackDriver {
         }
     }
 
-    /// Handles the NACK of a client, and rolls back what too many nodes have rejected. The caller must not hold the lock
-    /// of a session: the rollback publishes a new snapshot.
+    /// Handles the NACK of a client, and rolls back what too many nodes have rejected. The caller must not hold the
+    /// lock of a session: the rollback publishes a new snapshot.
     pub(crate) fn nacked(&self, now: Instant, node: &str, nacked: &[ReportedNack]) {
         let Some(machine) = self.machine.as_ref().filter(|_| !nacked.is_empty()) else {
             return;
@@ -277,7 +280,8 @@ impl RollbackDriver {
         self.of_fleet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the threshold of a store that decides about rollbacks with others; `None` if this server decides, or nothing is rolled back.
+    /// Returns the threshold of a store that decides about rollbacks with others; `None` if this server decides, or
+    /// nothing is rolled back.
     #[cfg(feature = "etcd")]
     pub(crate) fn shared_threshold(&self) -> Option<usize> {
         self.shared_threshold
@@ -323,7 +327,8 @@ impl RollbackDriver {
         kept.collect()
     }
 
-    /// Keeps the state file up to date until the server shuts down. An error is logged, and the next change tries again.
+    /// Keeps the state file up to date until the server shuts down. An error is logged, and the next change tries
+    /// again.
     pub(crate) async fn save(&self, closing: &CancellationToken) {
         let Some((machine, file)) = self.machine.as_ref().zip(self.file.as_ref()) else {
             return;

@@ -79,7 +79,8 @@ impl StateFile {
         &self.0
     }
 
-    /// Reads the rollbacks. `None` if the file does not exist. `now` is the present time of the clock that counts from the start.
+    /// Reads the rollbacks. `None` if the file does not exist. `now` is the present time of the clock that counts from
+    /// the start.
     pub(super) fn read(&self, now: Instant) -> Result<Vec<SavedRollback>, StateError> {
         let malformed = |reason: String| StateError::Malformed {
             path: self.0.clone(),
@@ -243,8 +244,8 @@ mod tests {
         }
     }
 
-    /// Given rollbacks, then they are read as they were written, with the time that has passed. Only the owner may read the
-    /// file. Without rollbacks the file is removed.
+    /// Given rollbacks, then they are read as they were written, with the time that has passed. Only the owner may read
+    /// the file. Without rollbacks the file is removed.
     #[test]
     fn s80_state_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();

@@ -12,8 +12,8 @@
 //!   inspect: true                            # CSDS and status: the state of all clients
 //! ```
 //!
-//! All patterns are [`Glob`]s. A rule grants only what it names. If several rules apply, their grants add up. A client to
-//! which no rule applies is denied.
+//! All patterns are [`Glob`]s. A rule grants only what it names. If several rules apply, their grants add up. A client
+//! to which no rule applies is denied.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,8 +93,8 @@ impl Authorization {
         Ok(Self(file.rules.into_iter().map(Arc::new).collect()))
     }
 
-    /// Returns what this client may receive as this node, which is in these groups. A client without a node has the empty
-    /// id.
+    /// Returns what this client may receive as this node, which is in these groups. A client without a node has the
+    /// empty id.
     pub(super) fn admit(
         &self,
         identity: Option<&Identity>,

@@ -6,8 +6,8 @@
 //!             └──▶ local ──▶ clients of this machine, whose `Host` is this machine, too
 //! ```
 //!
-//! The pages name all clients and their configuration, so that without a setting they are for this machine only. `/healthz`,
-//! `/readyz` and `/metrics` are open to every client.
+//! The pages name all clients and their configuration, so that without a setting they are for this machine only.
+//! `/healthz`, `/readyz` and `/metrics` are open to every client.
 
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv6Addr};
@@ -24,10 +24,11 @@ use super::error::SecurityError;
 #[cfg(feature = "tls")]
 use super::tls;
 
-/// The TLS settings of the HTTP port, and the clients that may read its pages. The default is plain HTTP, with pages for clients
-/// of this machine only.
+/// The TLS settings of the HTTP port, and the clients that may read its pages. The default is plain HTTP, with pages
+/// for clients of this machine only.
 ///
-/// Files are read again when they change, as those of [`Security`](super::Security). Clones share the contents of the files.
+/// Files are read again when they change, as those of [`Security`](super::Security). Clones share the contents of the
+/// files.
 #[derive(Debug, Clone, Default)]
 pub struct HttpSecurity {
     #[cfg(feature = "tls")]
@@ -62,7 +63,8 @@ pub(crate) enum HttpDenied {
 }
 
 impl HttpSecurity {
-    /// Serves over TLS 1.2 or 1.3 with these files, in PEM: the certificate with its intermediate certificates, and its key.
+    /// Serves over TLS 1.2 or 1.3 with these files, in PEM: the certificate with its intermediate certificates, and its
+    /// key.
     ///
     /// # Errors
     /// A file cannot be read, or has no valid certificate or key.
@@ -73,7 +75,8 @@ impl HttpSecurity {
         Ok(self)
     }
 
-    /// Lets clients read the pages that send the token in this file, from whatever address. White space around it is ignored.
+    /// Lets clients read the pages that send the token in this file, from whatever address. White space around it is
+    /// ignored.
     ///
     /// # Errors
     /// The file cannot be read, or its token is shorter than 16 characters or has other characters than visible ASCII.
@@ -104,8 +107,8 @@ impl HttpSecurity {
         }
     }
 
-    /// Checks that a client of the gRPC port may read the pages there, if neither rules nor a certificate decide. Clients of
-    /// this machine may, as they may use CSDS.
+    /// Checks that a client of the gRPC port may read the pages there, if neither rules nor a certificate decide.
+    /// Clients of this machine may, as they may use CSDS.
     pub(crate) fn admit_beside_grpc(
         &self,
         client: IpAddr,
@@ -251,8 +254,8 @@ mod tests {
         }
     }
 
-    /// Given a page of another site, whose name points to this machine, then its requests from the browser of an operator are
-    /// denied (DNS rebinding).
+    /// Given a page of another site, whose name points to this machine, then its requests from the browser of an
+    /// operator are denied (DNS rebinding).
     #[test]
     fn page_on_this_machine_has_no_foreign_host() {
         let security = HttpSecurity::default();
@@ -329,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Given settings of which a copy is kept, when one more is set, then the earlier ones stay.
+    /// Given settings with a copy, when one more is set, then the earlier ones stay.
     #[cfg(feature = "tls")]
     #[test]
     fn page_settings_survive_a_clone() {

@@ -10,7 +10,8 @@
 //!
 //! Files are read again when they change. They are polled, because this also sees a symbolic link that is replaced in a
 //! folder far above. If a file cannot be read, the error is logged and the last valid content stays in use. Open
-//! connections keep their certificate. Streams whose grant changed are ended, so that clients reconnect under the new one.
+//! connections keep their certificate. Streams whose grant changed are ended, so that clients reconnect under the new
+//! one.
 
 mod authorize;
 mod error;
@@ -42,8 +43,8 @@ pub(crate) use tls::speaks_http_1;
 /// The time between two checks of the files. Old and new certificates overlap by minutes at least.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The TLS settings and authorization rules of a server. The default has neither: then bind the server to an address that
-/// only its clients can reach.
+/// The TLS settings and authorization rules of a server. The default has neither: then bind the server to an address
+/// that only its clients can reach.
 ///
 /// Clones share the contents of the files.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +90,7 @@ impl Security {
         self.rules.is_some()
     }
 
-    /// Whether clients are told apart by certificates, so that a client without one is denied.
+    /// Whether certificates identify clients, so that a client without one is denied.
     pub(crate) fn tells_clients_apart(&self) -> bool {
         self.requires_certificates || self.is_authorizing()
     }

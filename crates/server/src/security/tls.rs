@@ -122,8 +122,8 @@ fn config(
     Ok(config)
 }
 
-/// Returns why a certificate is not valid today. The server uses it anyway: its own clock may be wrong, and it loads the
-/// next certificate when the file changes.
+/// Returns why a certificate is not valid today. The server uses it anyway: its own clock may be wrong, and it loads
+/// the next certificate when the file changes.
 fn not_valid_today(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let (now, usage) = (UnixTime::now(), KeyUsage::server_auth());

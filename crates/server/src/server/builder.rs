@@ -45,9 +45,7 @@ pub struct Builder {
     rollback: RollbackOptions,
     lost_log_lines: Arc<AtomicU64>,
     state: Option<SavedState>,
-    runtime: Runtime,
-    /// Layers of the runtime that are read from disk.
-    disks: Vec<DiskLayer>,
+    runtime: RuntimeOptions,
     oldest_api: Option<ApiVersion>,
 }
 
@@ -56,6 +54,13 @@ pub struct Builder {
 struct Addresses {
     grpc: Option<SocketAddr>,
     http: Option<SocketAddr>,
+}
+
+/// The runtime, and its layers that are read from disk.
+#[derive(Default)]
+struct RuntimeOptions {
+    handle: Runtime,
+    disks: Vec<DiskLayer>,
 }
 
 /// What happens after NACKs of a change from the store.
@@ -73,8 +78,8 @@ impl Builder {
         self
     }
 
-    /// Sets the address of the HTTP port: metrics, status and REST discovery. Port 0 lets the system choose. Default: no
-    /// HTTP port.
+    /// Sets the address of the HTTP port: metrics, status and REST discovery. Port 0 lets the system choose. Default:
+    /// no HTTP port.
     pub fn http(mut self, address: SocketAddr) -> Self {
         self.addresses.http = Some(address);
         self
@@ -105,8 +110,8 @@ impl Builder {
         self
     }
 
-    /// Sets the clients that CSDS answers. Default: those of this machine, or, with authorization rules, those that a rule
-    /// lets inspect others.
+    /// Sets the clients that CSDS answers. Default: those of this machine, or, with authorization rules, those that a
+    /// rule lets inspect others.
     pub fn csds(mut self, access: CsdsAccess) -> Self {
         self.csds = access;
         self
@@ -118,8 +123,8 @@ impl Builder {
         self
     }
 
-    /// Sets TLS of the HTTP port, and the clients that may read its pages. Default: plain HTTP, and clients of this machine.
-    /// Every client may read `/healthz`, `/readyz` and `/metrics`.
+    /// Sets TLS of the HTTP port, and the clients that may read its pages. Default: plain HTTP, and clients of this
+    /// machine. Every client may read `/healthz`, `/readyz` and `/metrics`.
     pub fn http_security(mut self, security: HttpSecurity) -> Self {
         self.http_security = security;
         self
@@ -138,11 +143,11 @@ impl Builder {
         self
     }
 
-    /// Keeps what [`OnNack::Rollback`] rolled back in this file, so that a restarted server does not serve it again. Default:
-    /// rollbacks end with the process.
+    /// Keeps what [`OnNack::Rollback`] rolled back in this file, so that a restarted server does not serve it again.
+    /// Default: rollbacks end with the process.
     ///
-    /// The file has the resources that are served in place of rejected ones, secrets among them; only its owner can read it.
-    /// Folders on its path are made. An error is logged, and the server goes on without the file.
+    /// The file has the resources that are served in place of rejected ones, secrets among them; only its owner can
+    /// read it. Folders on its path are made. An error is logged, and the server continues without the file.
     pub fn rollback_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.rollback.file = Some(RollbackFile {
             path: file.into(),
@@ -151,7 +156,8 @@ impl Builder {
         self
     }
 
-    /// Leaves rollbacks of secrets out of the [file](Self::rollback_file): they end with the process. Call it after that.
+    /// Leaves rollbacks of secrets out of the [file](Self::rollback_file): they end with the process. Call it after
+    /// that.
     pub fn rollbacks_without_secrets(mut self) -> Self {
         if let Some(file) = &mut self.rollback.file {
             file.keeps_secrets = false;
@@ -159,25 +165,27 @@ impl Builder {
         self
     }
 
-    /// Keeps the last good state of the [store](Self::store) on disk. If an earlier process kept one, the server serves it when the
-    /// store does not deliver within half a second, or says that it cannot; status, metrics and log mark it as stale, and the server
-    /// is ready. Then clients get only what the store has differently. Default: without its store, a server has no configuration.
+    /// Keeps the last good state of the [store](Self::store) on disk. If an earlier process kept one, the server serves
+    /// it when the store does not deliver within half a second, or reports that it cannot; status, metrics and log mark
+    /// it as stale, and the server is ready. Then clients get only what the store has differently. Default: without its
+    /// store, a server has no configuration.
     ///
-    /// Saves go on beside the updates. An error of the disk is a finding, and the server goes on without saving.
+    /// Saves run beside the updates. An error of the disk is a finding, and the server continues without saving.
     pub fn state(mut self, state: SavedState) -> Self {
         self.state = Some(state);
         self
     }
 
     /// Sets the runtime: settings that operators override while the server runs. The admin port shows it; requests to
-    /// `/runtime_modify` change it if it has a layer of [`Source::Admin`](oxds_types::runtime::Source::Admin). Default: no layers.
+    /// `/runtime_modify` change it if it has a layer of [`Source::Admin`](oxds_types::runtime::Source::Admin). Default:
+    /// no layers.
     pub fn runtime(mut self, runtime: Runtime) -> Self {
-        self.runtime = runtime;
+        self.runtime.handle = runtime;
         self
     }
 
-    /// Reads this layer of the runtime from disk, and again within a second of a change. An invalid change is logged, and the
-    /// last valid values stay. Call it after [`runtime`](Self::runtime).
+    /// Reads this layer of the runtime from disk, and again within a second of a change. An invalid change is logged,
+    /// and the last valid values stay. Call it after [`runtime`](Self::runtime).
     ///
     /// # Errors
     /// The runtime has no layer of this name.
@@ -187,8 +195,8 @@ impl Builder {
         disk: Disk,
     ) -> Result<Self, UnknownLayer> {
         let name = layer.into();
-        self.runtime.knows(&name)?;
-        self.disks.push(DiskLayer { name, disk });
+        self.runtime.handle.knows(&name)?;
+        self.runtime.disks.push(DiskLayer { name, disk });
         Ok(self)
     }
 
@@ -198,7 +206,8 @@ impl Builder {
         self
     }
 
-    /// Shows this counter as the metric `oxds_log_lines_lost_total`: log lines that the program could not write. Default: 0.
+    /// Shows this counter as the metric `oxds_log_lines_lost_total`: log lines that the program could not write.
+    /// Default: 0.
     pub fn lost_log_lines(mut self, counter: Arc<AtomicU64>) -> Self {
         self.lost_log_lines = counter;
         self
@@ -211,11 +220,11 @@ impl Builder {
         self
     }
 
-    /// Serves clients of this major of the API and of later ones. A client of an older major gets UNIMPLEMENTED, with the reason in
-    /// the text. Default: v2, so all clients are served.
+    /// Serves clients of this major of the API and of later ones. A client of an older major gets UNIMPLEMENTED, with
+    /// the reason in the text. Default: v2, so all clients are served.
     ///
-    /// Envoy's versioning policy, "upgrade to a new API version": a server supports both majors while its clients are upgraded,
-    /// and drops the older one when no client uses it. `/status.json` has the major of each client.
+    /// Envoy's versioning policy, "upgrade to a new API version": a server supports both majors while its clients are
+    /// upgraded, and drops the older one when no client uses it. `/status.json` has the major of each client.
     pub fn oldest_api(mut self, oldest: ApiVersion) -> Self {
         self.oldest_api = Some(oldest);
         self
@@ -277,7 +286,7 @@ impl Builder {
                 hooks: self.hooks,
                 metrics,
                 clock,
-                runtime: self.runtime,
+                runtime: self.runtime.handle,
                 oldest_api: self.oldest_api.unwrap_or(ApiVersion::V2),
                 log: ClientLog::default(),
                 closing: CancellationToken::new(),
@@ -310,7 +319,7 @@ impl Builder {
             load_reports: self.load_reports,
             lost_log_lines: self.lost_log_lines,
             recorder,
-            disks: self.disks,
+            disks: self.runtime.disks,
         })
     }
 }

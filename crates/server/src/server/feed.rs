@@ -70,8 +70,8 @@ impl StoreFeed {
     }
 }
 
-/// Time for a store to deliver before the state on disk is served. A store that is there needs less, unless it is large; then
-/// clients that reconnect need not wait for it.
+/// Time for a store to deliver before the state on disk is served. A store that is there needs less, unless it is
+/// large; then clients that reconnect need not wait for it.
 const WAIT_FOR_STORE: Duration = Duration::from_millis(500);
 
 /// Time for a store to end what it has at its source. Clients drain in that time.
@@ -217,7 +217,7 @@ impl Target {
         drop(review.lock);
     }
 
-    /// Records what an update says about the store.
+    /// Records what an update reports about the store.
     fn note(&self, update: Update) {
         let now = Findings {
             listed: update.findings,
@@ -316,7 +316,8 @@ fn add_group(contents: &mut RolloutContents, group: &GroupUpdate) {
     }
 }
 
-/// The number of removals of a type in one update above which a removal of more than half of them is logged as a warning.
+/// The number of removals of a type in one update above which a removal of more than half of them is logged as a
+/// warning.
 const MANY_REMOVALS: usize = 10;
 
 /// Returns the errors of resources by type and name, as sessions report them (S-73).

@@ -1,7 +1,7 @@
 //! The gRPC port: from a socket to the services.
 //!
-//! Over TLS a client can negotiate HTTP/1.1 instead of HTTP/2 by ALPN. It then reaches the routes that are not gRPC: REST
-//! discovery and `/status.json`.
+//! Over TLS a client can negotiate HTTP/1.1 instead of HTTP/2 by ALPN. It then reaches the routes that are not gRPC:
+//! REST discovery and `/status.json`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -59,8 +59,8 @@ impl Server {
         self.context.cache.clone()
     }
 
-    /// Returns a reporter for findings of a part of the program beside the store, a [`FileSink`](crate::FileSink) for example.
-    /// Each part has a name of its own.
+    /// Returns a reporter for findings of a part of the program beside the store, a [`FileSink`](crate::FileSink) for
+    /// example. Each part has a name of its own.
     #[must_use]
     pub fn reporter(&self, part: &'static str) -> Reporter {
         Reporter::new(part, Arc::clone(&self.health), self.context.cache.clone())

@@ -9,8 +9,8 @@ use crate::cache::Cache;
 
 /// A handle to what clients ask for at present: the union of the subscriptions of all open streams.
 ///
-/// A store receives it by [`Store::watch_demand`](super::Store::watch_demand). A request that polls (`Fetch` or REST) is part of
-/// it only while it waits for a change.
+/// A store receives it by [`Store::watch_demand`](super::Store::watch_demand). A request that polls (`Fetch` or REST)
+/// is part of it only while it waits for a change.
 #[derive(Debug)]
 pub struct Demand(Cache);
 

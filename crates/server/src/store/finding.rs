@@ -8,8 +8,8 @@ use oxds_types::{Position, ResourceType};
 
 /// An error or a warning about the content of a store, and its place.
 ///
-/// `Display` writes one line that editors and `grep` understand: `file:line:column: severity: path: message`. Characters that
-/// are not shown as themselves are escaped, because names come from outside.
+/// `Display` writes one line that editors and `grep` understand: `file:line:column: severity: path: message`.
+/// Characters that are not shown as themselves are escaped, because names come from outside.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -27,8 +27,8 @@ pub struct Finding {
     pub path: String,
     /// A stable identifier of the rule, for machines: `rule`, `unknown-field`, `duplicate`, …
     pub rule: &'static str,
-    /// The deprecated or unfinished element, or the accepted unknown field, that the finding is about. A file has one log
-    /// line per element, however often it uses it.
+    /// The deprecated or unfinished element, or the accepted unknown field, that the finding is about. A file has one
+    /// log line per element, however often it uses it.
     pub element: Option<String>,
     /// The explanation, for people.
     pub message: String,

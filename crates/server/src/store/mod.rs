@@ -11,7 +11,8 @@
 //!
 //! - [`Store`] is the contract: a source of [`Update`]s. `Update::origin` names the source of each.
 //! - [`ServerLink`] is the way back: a store reports how it is connected to its source.
-//! - [`documents`] is the pure part of a store of YAML, JSON or binary documents. It uses no file system, clock or task.
+//! - [`documents`] is the pure part of a store of YAML, JSON or binary documents. It uses no file system, clock or
+//!   task.
 //! - [`dir`] is the store for a folder: a scan and a watch around [`documents`].
 //! - `etcd` (feature `etcd`) is the store that several replicas share, with a client of etcd.
 //!

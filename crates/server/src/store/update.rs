@@ -18,8 +18,9 @@ use super::uses::{DeprecatedUses, NoticeCounts};
 
 /// A source of change sets. The server applies each change set atomically (S-69).
 ///
-/// The first update is the whole initial state, or [continues](Update::continues_last_good) an earlier one; updates that are [unavailable](Update::is_unavailable) do not count. After an error a store reports it in [`Update::findings`] and goes on
-/// serving its last good state. A store ends only when its source ends.
+/// The first update is the whole initial state, or [continues](Update::continues_last_good) an earlier one; updates
+/// that are [unavailable](Update::is_unavailable) do not count. After an error a store reports it in
+/// [`Update::findings`] and continues serving its last good state. A store ends only when its source ends.
 pub trait Store: Send + 'static {
     /// Returns the next update, or `None` when no more can come. Then the last state stays served.
     ///
@@ -30,8 +31,8 @@ pub trait Store: Send + 'static {
     /// Receives a handle to what clients ask for. The server calls this once, before the first [`next`](Self::next).
     ///
     /// The default ignores it: a store that knows all of its resources yields all of them. A store that has to fetch
-    /// resources on demand (a relay, for example) keeps the handle and waits in `next` for [`Demand::changed`] beside its
-    /// own source.
+    /// resources on demand (a relay, for example) keeps the handle and waits in `next` for [`Demand::changed`] beside
+    /// its own source.
     fn watch_demand(&mut self, demand: Demand) {
         drop(demand);
     }
@@ -43,21 +44,21 @@ pub trait Store: Send + 'static {
         drop(server);
     }
 
-    /// Ends what the store has at its source, such as a registration of this process. The server calls it once, as the last method,
-    /// when it shuts down; it waits at most one second. The default does nothing.
+    /// Ends what the store has at its source, such as a registration of this process. The server calls it once, as the
+    /// last method, when it shuts down; it waits at most one second. The default does nothing.
     fn close(&mut self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
-    /// Returns whether the store decides about rollbacks, together with others that share its source. Then [`OnNack::Rollback`](crate::OnNack::Rollback) does not
-    /// change what is served by itself. By default it does not.
+    /// Returns whether the store decides about rollbacks, together with others that share its source. Then
+    /// [`OnNack::Rollback`](crate::OnNack::Rollback) does not change what is served by itself. By default it does not.
     fn decides_rollbacks(&self) -> bool {
         false
     }
 
-    /// Returns whether the source outlives the process or is shared with others, so that clients which reconnect may have its state
-    /// already. Then clients that wait for the first update get nothing that they have. By default it is not: a client that waits
-    /// gets a response with the first update, even an empty one (S-26).
+    /// Returns whether the source outlives the process or is shared with others, so that clients which reconnect may
+    /// have its state already. Then clients that wait for the first update get nothing that they have. By default it is
+    /// not: a client that waits gets a response with the first update, even an empty one (S-26).
     fn is_shared(&self) -> bool {
         false
     }
@@ -82,27 +83,30 @@ pub struct Update {
     pub changes: ChangeSet,
     /// The changes for some nodes (S-74); applied together with `changes`.
     pub groups: Vec<GroupUpdate>,
-    /// Every error and warning about the source at present, not only the new ones. Every update carries them, so a store
-    /// lists a bounded number, and counts the others.
+    /// Every error and warning about the source at present, not only the new ones. Every update carries them, so a
+    /// store lists a bounded number, and counts the others.
     pub findings: Vec<Finding>,
     /// The errors and warnings that are only counted.
     pub more_findings: FindingCounts,
     /// All uses of deprecated elements at present.
     pub deprecated_uses: DeprecatedUses,
-    /// The numbers of deprecated, unfinished and accepted unknown fields in the documents that were read for this update.
+    /// The numbers of deprecated, unfinished and accepted unknown fields in the documents that were read for this
+    /// update.
     pub notices: NoticeCounts,
     /// How long the store took to make this update.
     pub took: Duration,
     /// The source of this update, for log lines and relays.
     pub origin: Origin,
-    /// Whether the store could not read its source since it started. Then the update has findings, and no content: the server
-    /// serves the state of an earlier process, if there is one ([`SavedState`](crate::SavedState)), and otherwise lets clients wait.
+    /// Whether the store could not read its source since it started. Then the update has findings, and no content: the
+    /// server serves the state of an earlier process, if there is one ([`SavedState`](crate::SavedState)), and
+    /// otherwise lets clients wait.
     pub is_unavailable: bool,
-    /// Whether the first update continues the state of an earlier process ([`LastGood`](crate::LastGood)), and has only what changed
-    /// since. A store may do so if it knows that state, and if that [lacks no secrets](crate::LastGood::lacks_secrets).
+    /// Whether the first update continues the state of an earlier process ([`LastGood`](crate::LastGood)), and has only
+    /// what changed since. A store may do so if it knows that state, and if that [lacks no
+    /// secrets](crate::LastGood::lacks_secrets).
     pub continues_last_good: bool,
-    /// Position of the store after this update, for the store alone. It is kept with the state on disk, which gives it back as
-    /// [`LastGood::position`](crate::LastGood::position). `None`: as before.
+    /// Position of the store after this update, for the store alone. It is kept with the state on disk, which gives it
+    /// back as [`LastGood::position`](crate::LastGood::position). `None`: as before.
     pub position: Option<Arc<[u8]>>,
 }
 

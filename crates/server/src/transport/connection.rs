@@ -85,7 +85,7 @@ impl Ports {
     }
 }
 
-/// An accepted connection, whatever protocol it speaks.
+/// An accepted connection of any protocol.
 pub(crate) struct Connection {
     pub(crate) server: Arc<Shared>,
     abort: CancellationToken,
@@ -129,7 +129,8 @@ impl Connection {
         None
     }
 
-    /// Drives an HTTP connection until it ends, is drained after a shutdown or `moving`, or misses the deadline of its first call.
+    /// Drives an HTTP connection until it ends, is drained after a shutdown or `moving`, or misses the deadline of its
+    /// first call.
     ///
     /// The caller pins it: a future that took the connection by value would have room for it twice.
     pub(crate) async fn drive<C, E: Display>(
@@ -189,8 +190,8 @@ impl Connection {
     }
 }
 
-/// Returns the age at which a connection ends: `age`, at most 10 % more or less. `random` is any number. Connections that were made at the
-/// same time, as after a restart, do not end at the same time.
+/// Returns the age at which a connection ends: `age`, at most 10 % more or less. `random` is any number. Connections
+/// that were made at the same time, as after a restart, do not end at the same time.
 fn jittered(age: Duration, random: u64) -> Duration {
     // Thousandths from 900 to 1100.
     let thousandths = u32::try_from(900 + random % 201).unwrap_or(1000);

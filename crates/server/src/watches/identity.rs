@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Identity of a folder. A folder that replaces another one at the same path has another inode or a later time of creation.
+/// Identity of a folder. A folder that replaces another one at the same path has another inode or a later time of
+/// creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! The watches of folders: one for each folder, so that a folder that cannot be watched does not concern the others. The folder
-//! store and the layers of the runtime on disk have them.
+//! The watches of folders: one for each folder, so that a folder that cannot be watched does not concern the others.
+//! The folder store and the layers of the runtime on disk have them.
 
 mod identity;
 
@@ -34,8 +34,8 @@ pub(crate) struct Unwatched {
     pub(crate) reason: String,
 }
 
-/// Whether an event may be a change. Reads are reported, too, and those of this process must not cause more of them. An error
-/// counts as a change, because one may be lost.
+/// Whether an event may be a change. Reads are reported, too, and those of this process must not cause more of them. An
+/// error counts as a change, because one may be lost.
 pub(crate) fn is_change(event: &notify::Result<Event>) -> bool {
     match event {
         Ok(event) => match event.kind {
@@ -56,7 +56,8 @@ impl Watches {
         }))
     }
 
-    /// Watches a folder, unless it is watched. Must be called before the folder is read. Returns whether the watch is new.
+    /// Watches a folder, unless it is watched. Must be called before the folder is read. Returns whether the watch is
+    /// new.
     pub(crate) fn visit(&self, folder: &Path) -> bool {
         let identity = Identity::of(folder).ok();
         let mut state = self.lock();
@@ -70,7 +71,7 @@ impl Watches {
         };
         match state.watched.get(folder) {
             Some(known) if *known == identity => return false,
-            // Another folder is at the path now. Its predecessor may be gone, then there is nothing to undo.
+            // Another folder is at the path now. If the former one was deleted, its watch has ended, too.
             Some(_) => drop(watcher.unwatch(folder)),
             None => {}
         }
@@ -117,8 +118,8 @@ impl Watches {
         })
     }
 
-    /// Watches these folders and no others. Returns whether the watches of one of them are new: changes before that are not
-    /// reported.
+    /// Watches these folders and no others. Returns whether the watches of one of them are new: changes before that are
+    /// not reported.
     pub(crate) fn only<'f>(&self, folders: impl Iterator<Item = &'f Path>) -> bool {
         let folders: BTreeSet<&Path> = folders.collect();
         self.retain(|path| folders.contains(path));

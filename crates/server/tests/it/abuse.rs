@@ -52,8 +52,8 @@ impl Bystander {
     }
 }
 
-/// Given endless requests on one stream, then the server reads them at the configured rate, the rest stays in the client,
-/// and no other client waits.
+/// Given endless requests on one stream, then the server reads them at the configured rate, the rest stays in the
+/// client, and no other client waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s77_flood_is_read_at_the_request_rate() {
     let server = start(|limits| (limits.request_rate, limits.request_burst) = (50, 100)).await;
@@ -61,8 +61,8 @@ async fn s77_flood_is_read_at_the_request_rate() {
     let begun = Instant::now();
     let mut call = open(&server, SOTW).await;
     let request = framed(&ask(CDS, &[&"x".repeat(4000)]));
-    // Until the flow-control windows are full: after that, each byte waits for a read. On a busy machine the server may also
-    // pause before it reaches its rate.
+    // Until the flow-control windows are full: after that, each byte waits for a read. On a busy machine the server may
+    // also pause before it reaches its rate.
     let mut sent = 0;
     while server.metric("oxds_throttled_total").await == 0 {
         assert!(begun.elapsed() < SOON, "no request was delayed");
@@ -76,8 +76,8 @@ async fn s77_flood_is_read_at_the_request_rate() {
     assert!(waiting <= 2 << 20, "{waiting} bytes wait in the server");
 }
 
-/// Given 20 clients that do not read, when a cluster changes 1,000 times, then each of them costs only one response, and
-/// another client gets the last change at once.
+/// Given 20 clients that do not read, when a cluster changes 1,000 times, then each of them costs only one response,
+/// and another client gets the last change at once.
 #[tokio::test]
 async fn s76_stalled_readers_do_not_delay_other_clients() {
     let server = start(|_| {}).await;
@@ -116,8 +116,8 @@ async fn s76_stalled_readers_do_not_delay_other_clients() {
     assert!(made <= 4, "{made} bodies for the client that reads");
 }
 
-/// Given connections without a byte, with half of the HTTP/2 preface, or with the preface and nothing more, then they are
-/// closed after `first_request`.
+/// Given connections without a byte, with half of the HTTP/2 preface, or with the preface and nothing more, then they
+/// are closed after `first_request`.
 #[tokio::test]
 async fn s77_half_open_connections_are_closed() {
     let server = start(|limits| limits.timers.first_request = Duration::from_millis(50)).await;

@@ -107,7 +107,8 @@ async fn pages_of_an_open_server_need_nothing() {
     }
 }
 
-/// Given a server without a setting, then a page of another site cannot read its pages through the browser of an operator.
+/// Given a server without a setting, then a page of another site cannot read its pages through the browser of an
+/// operator.
 #[tokio::test]
 async fn pages_of_this_machine_need_its_name_as_host() {
     let running = Running::start(Server::builder()).await;

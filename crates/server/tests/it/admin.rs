@@ -114,8 +114,8 @@ async fn readiness_follows_the_first_load() {
     assert_eq!(get(server.http, "/readyz").await.0, StatusCode::OK);
 }
 
-/// Given a client that accepted a cluster, when it NACKs the next version, then the status shows the client, its version
-/// and the NACK with the client's reason, and the metrics count it.
+/// Given a client that accepted a cluster, when it NACKs the next version, then the status shows the client, its
+/// version and the NACK with the client's reason, and the metrics count it.
 #[tokio::test]
 async fn s17_nack_is_shown_with_its_reason() {
     let server = Running::start(Server::builder().identifier("replica-1")).await;

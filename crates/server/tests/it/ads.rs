@@ -19,8 +19,8 @@ fn names(response: &DiscoveryResponse) -> Vec<String> {
     names
 }
 
-/// Given a server without configuration, when a client subscribes, then it waits. When an empty configuration is loaded,
-/// then the client gets an empty response (S-26, S-27).
+/// Given a server without configuration, when a client subscribes, then it waits. When an empty configuration is
+/// loaded, then the client gets an empty response (S-26, S-27).
 #[tokio::test]
 async fn s26_s27_client_waits_for_the_first_load() {
     let server = Running::start(Server::builder()).await;
@@ -74,8 +74,8 @@ async fn s58_missing_type_url_ends_only_its_own_stream() {
     assert_eq!(names(&good.sotw().await), ["a"]);
 }
 
-/// Given an ADS stream, when it asks for an unknown type, then it gets an empty response, the metrics count it, and other
-/// types work on the same stream (S-59).
+/// Given an ADS stream, when it asks for an unknown type, then it gets an empty response, the metrics count it, and
+/// other types work on the same stream (S-59).
 #[tokio::test]
 async fn s59_unknown_type_gets_an_empty_response() {
     let server = Running::with_clusters(&["a"]).await;

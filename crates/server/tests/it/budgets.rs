@@ -118,8 +118,8 @@ async fn s60_nodes_over_the_limit_are_refused_everywhere() {
     released(&server).await;
 }
 
-/// Given a connection with half-sent requests, when one more byte exceeds its budget, then the call with the most bytes ends,
-/// the others go on, and so do other connections.
+/// Given a connection with half-sent requests, when one more byte exceeds its budget, then the call with the most bytes
+/// ends, the others go on, and so do other connections.
 #[tokio::test]
 async fn s60_unfinished_requests_count_against_the_connection() {
     let server = start(|limits| limits.connection_bytes = 8 * MIB).await;
@@ -160,8 +160,8 @@ async fn s60_unfinished_requests_count_against_the_connection() {
     released(&server).await;
 }
 
-/// Given two connections below their own budgets, when both together exceed that of the server, then the larger call ends,
-/// although the smaller one asks.
+/// Given two connections below their own budgets, when both together exceed that of the server, then the larger call
+/// ends, although the smaller one asks.
 #[tokio::test]
 async fn s60_largest_call_of_the_server_ends() {
     let server = start(|limits| limits.client_bytes = 4 * MIB).await;
@@ -256,8 +256,8 @@ async fn s60_nack_texts_of_poll_clients_count() {
     assert_eq!(server.metric("oxds_client_bytes").await, before);
 }
 
-/// Given clients that poll with invented ids and many names, then the registry follows those that fit the budget, and refuses
-/// polls that do not.
+/// Given clients that poll with invented ids and many names, then the registry follows those that fit the budget, and
+/// refuses polls that do not.
 #[tokio::test]
 async fn s60_poll_clients_count_against_the_server() {
     let limit = 16 * MIB;

@@ -116,8 +116,8 @@ async fn all_synced(server: &Running) -> bool {
     configs.all(|one| one.config_status() == ConfigStatus::Synced)
 }
 
-/// Given a client that rejects 40 clusters without a name, whatever parts they come in, and accepts everything else: CSDS and
-/// the status never show that it has accepted them, also after later ACKs.
+/// Given a client that rejects 40 clusters without a name, whatever parts they come in, and accepts everything else:
+/// CSDS and the status never show that it has accepted them, also after later ACKs.
 #[tokio::test]
 async fn s68_many_unnamed_resources_are_not_shown_as_accepted() {
     let server = Running::with_clusters(&["good"]).await;
@@ -162,8 +162,8 @@ async fn s68_many_unnamed_resources_are_not_shown_as_accepted() {
     assert_ne!(node["types"][0]["state"], "SYNCED", "{node}");
 }
 
-/// Given a client that rejects the removal of a cluster, by name or not: CSDS and the status do not show that it has accepted
-/// everything, also after a later ACK.
+/// Given a client that rejects the removal of a cluster, by name or not: CSDS and the status do not show that it has
+/// accepted everything, also after a later ACK.
 #[tokio::test]
 async fn s68_nacked_removal_is_not_shown_as_accepted() {
     for reason in ["cannot remove", "b: is in use"] {
@@ -208,8 +208,8 @@ async fn s68_missing_resource_is_reported_as_not_sent() {
     assert_eq!(missing.client_status(), ClientResourceStatus::DoesNotExist);
 }
 
-/// Given a secret that a client accepted, then it is SYNCED without contents. With `exclude_resource_contents`, CSDS shows
-/// no contents at all.
+/// Given a secret that a client accepted, then it is SYNCED without contents. With `exclude_resource_contents`, CSDS
+/// shows no contents at all.
 #[tokio::test]
 async fn s68_secrets_are_not_shown() {
     let server = Running::with_clusters(&["a"]).await;
@@ -244,9 +244,9 @@ async fn s68_secrets_are_not_shown() {
     assert!(all.len() == 2 && all.iter().all(|config| config.xds_config.is_none()));
 }
 
-/// Given one node with two streams on one connection, and another node, then CSDS shows two clients. A stream of the first
-/// node on its own connection is a third client. Node matchers select clients, also over `StreamClientStatus`; an empty
-/// matcher is invalid.
+/// Given one node with two streams on one connection, and another node, then CSDS shows two clients. A stream of the
+/// first node on its own connection is a third client. Node matchers select clients, also over `StreamClientStatus`; an
+/// empty matcher is invalid.
 #[tokio::test]
 async fn s68_node_matchers_filter_clients() {
     let server = Running::with_clusters(&["a"]).await;

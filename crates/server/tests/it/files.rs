@@ -90,8 +90,8 @@ async fn s57_files_follow_the_snapshot_and_are_renamed_into_place() {
     sink.abort();
 }
 
-/// Given a cluster file that cannot be written, then listeners, which may refer to clusters, are not written until it can
-/// be.
+/// Given a cluster file that cannot be written, then listeners, which may refer to clusters, are not written until it
+/// can be.
 #[tokio::test]
 async fn s57_files_are_written_before_their_referrers() {
     let dir = TempDir::new().unwrap();
@@ -118,8 +118,8 @@ async fn s57_files_are_written_before_their_referrers() {
     sink.abort();
 }
 
-/// Given a name that is too long for a file, and one whose file cannot be written, then all others are written and updated,
-/// and both are findings of the server. When the file can be written, its finding goes.
+/// Given a name that is too long for a file, and one whose file cannot be written, then all others are written and
+/// updated, and both are findings of the server. When the file can be written, its finding goes.
 #[tokio::test]
 async fn s57_one_file_does_not_stop_the_others() {
     let dir = TempDir::new().unwrap();

@@ -98,8 +98,8 @@ fn seen(cache: &Cache, cluster: &str) -> (Vec<(String, Version)>, Version) {
     (each.collect(), clusters.version())
 }
 
-/// Given a folder with a group, when one replica follows its changes and another reads it afterwards, as after a restart,
-/// then both serve equal content with equal versions, in and outside of the group.
+/// Given a folder with a group, when one replica follows its changes and another reads it afterwards, as after a
+/// restart, then both serve equal content with equal versions, in and outside of the group.
 #[tokio::test]
 async fn s29_replicas_of_a_folder_with_groups_have_equal_versions() {
     let dir = folder(&[
@@ -161,8 +161,8 @@ async fn s73_invalid_file_of_a_group_keeps_its_last_content() {
     assert!(names().eq(["b"]));
 }
 
-/// Given a change for all nodes and one of a group, saved together, then they are one update (S-72), and a client in the
-/// group gets both in one response.
+/// Given a change for all nodes and one of a group, saved together, then they are one update (S-72), and a client in
+/// the group gets both in one response.
 #[tokio::test]
 async fn s69_root_and_group_change_atomically() {
     let dir = folder(&[

@@ -52,8 +52,8 @@ fn names(change: &Value, part: &str) -> Vec<String> {
     first
 }
 
-/// Given clients that have accepted everything, when a change is answered by one and then by the other, then the history has the time
-/// of the last answer; before, the page of the change lists the client that has not answered.
+/// Given clients that have accepted everything, when a change is answered by one and then by the other, then the
+/// history has the time of the last answer; before, the page of the change lists the client that has not answered.
 #[tokio::test]
 async fn history_shows_who_has_not_answered() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -93,7 +93,8 @@ async fn history_shows_who_has_not_answered() {
     assert!(page.contains("2 clients after"), "{page}");
 }
 
-/// Given a client that NACKs a change with a hostile text, then the history has the NACK, as text, and counts it as an answer.
+/// Given a client that NACKs a change with a hostile text, then the history has the NACK, as text, and counts it as an
+/// answer.
 #[tokio::test]
 async fn history_shows_nacks_as_text() {
     let server = Running::with_clusters(&["a"]).await;

@@ -168,8 +168,8 @@ async fn hooks_see_a_delta_stream_from_open_to_end() {
     assert_eq!(log.take(), expected);
 }
 
-/// Given hooks that refuse at one point, then the call ends there with their status, the refused action does not happen,
-/// and the metrics count the refusal.
+/// Given hooks that refuse at one point, then the call ends there with their status, the refused action does not
+/// happen, and the metrics count the refusal.
 #[tokio::test]
 async fn hooks_can_refuse_a_call_at_each_point() {
     for refuses in ["open", "node", "request", "response", "acked", "nacked"] {
@@ -224,8 +224,8 @@ async fn hooks_see_fetch_and_rest_calls() {
     assert_eq!(log.take(), expected("discovery:clusters", "n"));
 }
 
-/// Given hooks that decide by type URL, when clients of single-type services leave the type URL out, then the hooks still
-/// see it, in the API version of the request.
+/// Given hooks that decide by type URL, when clients of single-type services leave the type URL out, then the hooks
+/// still see it, in the API version of the request.
 #[tokio::test]
 async fn s58_hooks_see_the_type_url_of_single_type_services() {
     struct Types;
@@ -298,8 +298,8 @@ impl Observer for Gateways {
     }
 }
 
-/// Given a node hook that creates the resources of a node, when a client sends two requests meanwhile, then it is answered
-/// once the hook returns, with all resources, and the status shows the node as the hook returned it.
+/// Given a node hook that creates the resources of a node, when a client sends two requests meanwhile, then it is
+/// answered once the hook returns, with all resources, and the status shows the node as the hook returned it.
 #[tokio::test]
 async fn client_waits_until_the_node_hook_returns() {
     let (cache, ready) = (Cache::new(), Arc::new(Notify::new()));
@@ -356,8 +356,9 @@ async fn client_that_leaves_during_a_hook_is_forgotten() {
     log.until("closed Cancelled").await;
 }
 
-/// Given hooks that refuse clients without a token, when such a client calls CSDS or LRS, or gets the status on the gRPC
-/// port, then it is refused with the status of its protocol, and the metrics count it. Health checks are not refused.
+/// Given hooks that refuse clients without a token, when such a client calls CSDS or LRS, or gets the status on the
+/// gRPC port, then it is refused with the status of its protocol, and the metrics count it. Health checks are not
+/// refused.
 #[tokio::test]
 async fn s66_s68_hooks_can_refuse_lrs_csds_and_status() {
     let hooks = |call: &Call| {
@@ -466,8 +467,8 @@ impl Observer for Supports {
     }
 }
 
-/// Given hooks and clients that send versions and features, or nothing, then the program finds out which fields they support.
-/// Unknown features are kept, and shown (V-53).
+/// Given hooks and clients that send versions and features, or nothing, then the program finds out which fields they
+/// support. Unknown features are kept, and shown (V-53).
 #[tokio::test]
 async fn v54_hooks_find_out_which_fields_a_client_supports() {
     let found: Arc<Mutex<Vec<[Support; 2]>>> = Arc::default();

@@ -20,8 +20,8 @@ async fn serves(server: &Running) {
     assert_eq!(stream.sotw().await.resources.len(), 1);
 }
 
-/// Given bytes that are not a request, or an incomplete message, then the stream ends with a status that explains it, and
-/// the server goes on.
+/// Given bytes that are not a request, or an incomplete message, then the stream ends with a status that explains it,
+/// and the server goes on.
 #[tokio::test]
 async fn s60_malformed_bytes_end_only_their_stream() {
     let server = Running::with_clusters(&["a"]).await;
@@ -105,7 +105,8 @@ async fn s77_stream_without_a_request_is_ended() {
     }
 }
 
-/// Given the maximum number of streams, when one more is opened, then it is refused. When one ends, the next is accepted.
+/// Given the maximum number of streams, when one more is opened, then it is refused. When one ends, the next is
+/// accepted.
 #[tokio::test]
 async fn s77_number_of_streams_is_limited() {
     let mut limits = Limits::default();
@@ -130,8 +131,8 @@ async fn s77_number_of_streams_is_limited() {
     serves(&server).await;
 }
 
-/// Given three times as many requests on one stream as its burst allows, then the server reads the burst and what the rate
-/// adds, and another stream is served at the same time.
+/// Given three times as many requests on one stream as its burst allows, then the server reads the burst and what the
+/// rate adds, and another stream is served at the same time.
 #[tokio::test]
 async fn s77_request_flood_is_read_at_the_rate_after_the_burst() {
     let mut limits = Limits::default();

@@ -38,8 +38,8 @@ async fn names(stream: &mut Stream) -> Vec<String> {
     names
 }
 
-/// Given a client with a and b, when the program replaces the whole state, then the client gets only the difference. It is
-/// not woken if nothing differs (P-11).
+/// Given a client with a and b, when the program replaces the whole state, then the client gets only the difference. It
+/// is not woken if nothing differs (P-11).
 #[tokio::test]
 async fn replace_sends_only_the_difference() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -190,8 +190,8 @@ impl prost::Name for Quota {
     const PACKAGE: &'static str = "acme.mesh.v1";
 }
 
-/// Given a registered custom type, when a client subscribes before there is a resource, then the type is not unknown and a
-/// SotW client waits. When there is a resource, then the client gets it, and the metrics name the type.
+/// Given a registered custom type, when a client subscribes before there is a resource, then the type is not unknown
+/// and a SotW client waits. When there is a resource, then the client gets it, and the metrics name the type.
 #[tokio::test]
 async fn s59_s61_client_waits_for_a_registered_custom_type() {
     let resource_type = ResourceType::of::<Quota>();

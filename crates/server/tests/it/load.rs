@@ -44,8 +44,8 @@ pub(crate) fn report(issued: u64) -> LoadStatsRequest {
     }
 }
 
-/// Given clusters a and b, when a client with `send_all_clusters` support sends its node, then the response asks for all
-/// clusters every five seconds. When the client reports, then the status shows the load.
+/// Given clusters a and b, when a client with `send_all_clusters` support sends its node, then the response asks for
+/// all clusters every five seconds. When the client reports, then the status shows the load.
 #[tokio::test]
 async fn s66_reported_loads_are_in_the_status() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -78,7 +78,8 @@ async fn s66_reported_loads_are_in_the_status() {
     assert!((0.33..0.84).contains(&rate), "{rate}");
 }
 
-/// Given an interval of zero, or of ages, then clients are asked for the shortest one, or for the longest that protobuf has.
+/// Given an interval of zero, or of ages, then clients are asked for the shortest one, or for the longest that protobuf
+/// has.
 #[tokio::test]
 async fn s66_requested_interval_is_in_the_range_of_protobuf() {
     for (interval, expected) in [
@@ -96,8 +97,8 @@ async fn s66_requested_interval_is_in_the_range_of_protobuf() {
     }
 }
 
-/// Given a client without `send_all_clusters` support, when a cluster is added or removed, or the interval changes, then
-/// the client gets a new response. When only the content of a cluster changes, then it does not.
+/// Given a client without `send_all_clusters` support, when a cluster is added or removed, or the interval changes,
+/// then the client gets a new response. When only the content of a cluster changes, then it does not.
 #[tokio::test]
 async fn s67_lrs_response_follows_clusters_and_interval() {
     let reports = LoadReports::every(Duration::from_secs(1));
@@ -135,8 +136,8 @@ async fn s79_shutdown_ends_load_reporting() {
     assert_eq!(stream.status().await.0, 14);
 }
 
-/// Given impossible numbers in reports, then all sums stay finite. Given a report for a cluster that is not served, then
-/// the status shows it. Given names over the limit, then the stream is refused.
+/// Given impossible numbers in reports, then all sums stay finite. Given a report for a cluster that is not served,
+/// then the status shows it. Given names over the limit, then the stream is refused.
 #[tokio::test]
 async fn s66_nonsense_in_reports_is_harmless() {
     let server = Running::with_clusters(&["a"]).await;
@@ -211,8 +212,8 @@ async fn s77_load_report_has_the_size_limit_of_requests() {
     assert_eq!(response.clusters, ["a"]);
 }
 
-/// Given a client without `send_all_clusters` support, when a group begins to match its node, then the response lists the
-/// clusters of the group, too.
+/// Given a client without `send_all_clusters` support, when a group begins to match its node, then the response lists
+/// the clusters of the group, too.
 #[tokio::test]
 async fn s67_lrs_response_follows_the_groups_of_the_node() {
     let server = Running::with_clusters(&["a"]).await;

@@ -79,8 +79,8 @@ fn limit(type_url: &str, value: &[u8], major: u32) -> i64 {
         .unwrap()
 }
 
-/// Given a quota of v4, and clients of v1 to v4 over SotW and delta, when it changes, then each gets it in its major, and
-/// it was encoded once for each major and protocol, not for each client.
+/// Given a quota of v4, and clients of v1 to v4 over SotW and delta, when it changes, then each gets it in its major,
+/// and it was encoded once for each major and protocol, not for each client.
 #[tokio::test]
 async fn v54_four_majors_are_served_from_one_cache() {
     let server = running().await;
@@ -123,8 +123,8 @@ async fn v54_four_majors_are_served_from_one_cache() {
     assert!(encoded <= 8, "{encoded} encodings for 24 clients");
 }
 
-/// Given a quota that v3 cannot express, then clients of v3 do not get it, and the status has the reason. When it becomes
-/// expressible, then they get it; when it is removed, then from all majors.
+/// Given a quota that v3 cannot express, then clients of v3 do not get it, and the status has the reason. When it
+/// becomes expressible, then they get it; when it is removed, then from all majors.
 #[tokio::test]
 async fn v54_resource_a_major_cannot_express_is_withheld() {
     let server = running().await;
@@ -161,8 +161,8 @@ async fn v54_resource_a_major_cannot_express_is_withheld() {
     }
 }
 
-/// Given a program that replaces all resources, when nothing has changed, then nothing is sent, in no major. References lead
-/// to the same major. Resources of an older major cannot be set.
+/// Given a program that replaces all resources, when nothing has changed, then nothing is sent, in no major. References
+/// lead to the same major. Resources of an older major cannot be set.
 #[test]
 fn v54_older_majors_follow_the_newest() {
     let cache = Cache::with_majors(Default::default(), majors());

@@ -70,7 +70,8 @@ fn parse(page: &str) -> BTreeMap<String, Metric> {
     metrics
 }
 
-/// Returns type and labels of the metrics of the server in `docs/metrics.md`: `| name, name | type | labels | meaning |`.
+/// Returns type and labels of the metrics of the server in `docs/metrics.md`:
+/// `| name, name | type | labels | meaning |`.
 fn documented() -> BTreeMap<String, (String, String)> {
     let page = include_str!("../../../../docs/metrics.md");
     let rows = page.lines().filter(|line| line.starts_with("| `oxds_"));
@@ -89,8 +90,8 @@ fn documented() -> BTreeMap<String, (String, String)> {
     metrics
 }
 
-/// Returns the metrics that every server has: those under the heading of the control plane without labels, but for those of
-/// `--state`.
+/// Returns the metrics that every server has: those under the heading of the control plane without labels, but for
+/// those of `--state`.
 fn of_every_server() -> Vec<String> {
     let page = include_str!("../../../../docs/metrics.md");
     let section = page
@@ -109,8 +110,8 @@ fn of_every_server() -> Vec<String> {
         .collect()
 }
 
-/// Given a server with a client, then each metric has one help and one type, a name in the conventions of Prometheus, and a row in
-/// `docs/metrics.md` with its type and labels.
+/// Given a server with a client, then each metric has one help and one type, a name in the conventions of Prometheus,
+/// and a row in `docs/metrics.md` with its type and labels.
 #[tokio::test]
 async fn metrics_are_documented_and_well_named() {
     let server = Running::with_clusters(&["a"]).await;
@@ -173,8 +174,8 @@ pub(crate) fn nack(response: &DiscoveryResponse) -> oxds_types::discovery::Disco
     nack
 }
 
-/// Given two clients, when a change is answered by one of them, then it is behind until the other one answers it: with an ACK, with a
-/// NACK, or by its end.
+/// Given two clients, when a change is answered by one of them, then it is behind until the other one answers it: with
+/// an ACK, with a NACK, or by its end.
 #[tokio::test]
 async fn convergence_is_counted_with_the_last_answer() {
     let server = Running::start(Server::builder()).await;

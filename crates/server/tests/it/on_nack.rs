@@ -97,9 +97,9 @@ async fn nack(stream: &mut Stream, content: u8) {
     stream.send(&request);
 }
 
-/// Given two clients that accepted version 1, when the store yields version 2 and one client NACKs it, then version 1 is
-/// served again to both, and status, CSDS and metrics show the rollback and its reason. When the store yields version 3,
-/// then it is served, and no rollback is shown.
+/// Given two clients that accepted version 1, when the store yields version 2 and one client NACKs it, then version 1
+/// is served again to both, and status, CSDS and metrics show the rollback and its reason. When the store yields
+/// version 3, then it is served, and no rollback is shown.
 #[tokio::test]
 async fn s80_nacked_change_is_rolled_back() {
     let rollout = Rollout::begin(OnNack::Rollback { threshold: 0 }).await;
@@ -175,9 +175,9 @@ async fn s80_nacked_change_is_rolled_back() {
     );
 }
 
-/// Given a rollback and a server that dies, when it starts again and the store still has what was rejected, then the version
-/// of before is served, to clients of before and to new ones, and the rollback is shown with its time. The next change of the
-/// store ends it, and the file.
+/// Given a rollback and a server that dies, when it starts again and the store still has what was rejected, then the
+/// version of before is served, to clients of before and to new ones, and the rollback is shown with its time. The next
+/// change of the store ends it, and the file.
 #[tokio::test]
 async fn s80_rollback_survives_the_death_of_the_server() {
     let folder = tempfile::tempdir().unwrap();

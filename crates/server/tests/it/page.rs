@@ -115,7 +115,8 @@ async fn page_of_many_resources_is_bounded() {
     );
 }
 
-/// Given two clients, of which one has accepted a change and the other has not, then the table shows the state of each, at every step.
+/// Given two clients, of which one has accepted a change and the other has not, then the table shows the state of each,
+/// at every step.
 #[tokio::test]
 async fn page_follows_the_state_of_each_client() {
     let running = Running::with_clusters(&["a"]).await;

@@ -94,8 +94,8 @@ async fn s59_methods_not_served_are_unimplemented() {
     }
 }
 
-/// Given a v2 and a v3 client of ADS, then both get equal content with equal versions, each with its own type URL, before
-/// and after a change.
+/// Given a v2 and a v3 client of ADS, then both get equal content with equal versions, each with its own type URL,
+/// before and after a change.
 #[tokio::test]
 async fn s62_v2_and_v3_streams_stand_side_by_side() {
     let server = with_every_type().await;

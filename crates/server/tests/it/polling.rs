@@ -61,8 +61,8 @@ pub(crate) async fn poll(
     (status, serde_json::from_str(&body).unwrap_or(Value::Null))
 }
 
-/// Given clusters a and b, when a client polls without a version, then it gets 200 with both, in canonical JSON. When it
-/// polls with that version, then it gets 304.
+/// Given clusters a and b, when a client polls without a version, then it gets 200 with both, in canonical JSON. When
+/// it polls with that version, then it gets 304.
 #[tokio::test]
 async fn s56_poll_is_answered_if_the_version_differs() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -80,8 +80,8 @@ async fn s56_poll_is_answered_if_the_version_differs() {
     assert_eq!(response["resources"], json!([cluster("b")]));
 }
 
-/// Given a long poll of a client with the current version, when a resource that it named changes, then it is answered at
-/// once. A change of another resource does not end the poll.
+/// Given a long poll of a client with the current version, when a resource that it named changes, then it is answered
+/// at once. A change of another resource does not end the poll.
 #[tokio::test]
 async fn s56_long_poll_is_answered_on_change() {
     let server = Running::with_clusters(&["a"]).await;
@@ -142,8 +142,8 @@ async fn s57_body_over_the_limit_is_refused() {
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
-/// Given clusters a and b, when a client calls `FetchClusters`, then one response has both. When it calls again with that
-/// version, then it gets the same response: gRPC has no "not modified", and an empty response would remove them.
+/// Given clusters a and b, when a client calls `FetchClusters`, then one response has both. When it calls again with
+/// that version, then it gets the same response: gRPC has no "not modified", and an empty response would remove them.
 #[tokio::test]
 async fn s56_fetch_is_answered_over_grpc() {
     let server = Running::with_clusters(&["a", "b"]).await;
@@ -157,7 +157,8 @@ async fn s56_fetch_is_answered_over_grpc() {
     assert_eq!(first, second);
 }
 
-/// Given a REST client that rejected a change: its next polls get 304, with `Prefer: wait` or not, until the content changes.
+/// Given a REST client that rejected a change: its next polls get 304, with `Prefer: wait` or not, until the content
+/// changes.
 #[tokio::test]
 async fn s80_rest_poll_after_a_nack_gets_304() {
     let server = Running::with_clusters(&["a"]).await;
@@ -275,8 +276,8 @@ async fn scopes_without_names_are_all_sent() {
     assert_eq!(second["resources"].as_array().unwrap().len(), 3);
 }
 
-/// Given an `xdstp` name in another spelling, or a locator with that name: a poll finds the resource. Both spellings are one
-/// subscription.
+/// Given an `xdstp` name in another spelling, or a locator with that name: a poll finds the resource. Both spellings
+/// are one subscription.
 #[tokio::test]
 async fn names_and_locators_are_found_in_any_spelling() {
     let name = "xdstp://a/envoy.config.cluster.v3.Cluster/x?a=1&b=2";
@@ -304,8 +305,8 @@ async fn names_and_locators_are_found_in_any_spelling() {
     assert_eq!(versions[0], versions[2]);
 }
 
-/// Given a REST client and a `Fetch` client, then CSDS and the status page show both as they show streams: resources are
-/// STALE until the next request acknowledges them, and a NACK is shown with the client's reason.
+/// Given a REST client and a `Fetch` client, then CSDS and the status page show both as they show streams: resources
+/// are STALE until the next request acknowledges them, and a NACK is shown with the client's reason.
 #[tokio::test]
 async fn s68_poll_clients_are_shown() {
     let server = Running::with_clusters(&["a"]).await;

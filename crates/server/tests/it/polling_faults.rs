@@ -102,8 +102,8 @@ async fn s57_wrong_methods_and_headers_have_their_status() {
     }
 }
 
-/// Given a resource of every type, when each REST path is polled and each `Fetch*` method is called, in both API versions,
-/// then each response has its type URL.
+/// Given a resource of every type, when each REST path is polled and each `Fetch*` method is called, in both API
+/// versions, then each response has its type URL.
 #[tokio::test]
 async fn s61_every_type_is_served_by_fetch_and_rest() {
     let server = with_every_type().await;
@@ -141,8 +141,8 @@ async fn s61_every_type_is_served_by_fetch_and_rest() {
     assert_eq!((fetched, polled), (9 + 7, 8 + 7));
 }
 
-/// Given connections to the HTTP port that send nothing, half of the headers, or half of a body, then they are closed after
-/// `first_request`.
+/// Given connections to the HTTP port that send nothing, half of the headers, or half of a body, then they are closed
+/// after `first_request`.
 #[tokio::test]
 async fn s77_incomplete_http_request_times_out() {
     let mut limits = Limits::default();
@@ -189,7 +189,8 @@ async fn s77_connections_to_the_http_port_are_limited() {
     drop(held);
 }
 
-/// Given a waiting long poll, when the server shuts down, then the poll is answered and the shutdown does not wait for it.
+/// Given a waiting long poll, when the server shuts down, then the poll is answered and the shutdown does not wait for
+/// it.
 #[tokio::test]
 async fn s79_shutdown_ends_polls() {
     let mut server = Running::with_clusters(&["a"]).await;

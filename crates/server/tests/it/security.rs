@@ -145,8 +145,8 @@ async fn s78_clients_need_a_certificate() {
     server.running.counts(refused).await;
 }
 
-/// Given a certificate and key that are replaced on disk, then new connections get the new certificate and old connections
-/// stay open. A certificate without its key changes nothing.
+/// Given a certificate and key that are replaced on disk, then new connections get the new certificate and old
+/// connections stay open. A certificate without its key changes nothing.
 #[tokio::test]
 async fn s78_changed_certificates_are_reloaded() {
     let server = Secured::start(None).await;
@@ -181,8 +181,8 @@ async fn s78_changed_certificates_are_reloaded() {
     assert_eq!(old.sotw().await.resources.len(), 2);
 }
 
-/// Given rules, when a client claims a node id that its rule does not grant, sends no node id, or has no rule, then SotW,
-/// delta and `Fetch` calls end with a status that explains it. Other clients are served.
+/// Given rules, when a client claims a node id that its rule does not grant, sends no node id, or has no rule, then
+/// SotW, delta and `Fetch` calls end with a status that explains it. Other clients are served.
 #[tokio::test]
 async fn s78_node_id_of_another_identity_is_denied() {
     let server = Secured::start(Some(RULES)).await;
@@ -251,7 +251,8 @@ async fn s78_secret_is_sent_only_to_authorized_clients() {
     let response = stream.delta().await;
     let names: Vec<_> = response.resources.iter().map(|r| &*r.name).collect();
     assert_eq!(names, ["shop-cert"]);
-    // If every subscribed secret is denied, the client gets a resource error, or a removal if it does not support errors.
+    // If every subscribed secret is denied, the client gets a resource error, or a removal if it does not support
+    // errors.
     for features in [&[][..], &["xds.config.supports-resource-errors"]] {
         let mut stream = client.open(DELTA).await;
         let features = features.iter().map(|feature| (*feature).to_owned());
@@ -285,7 +286,8 @@ async fn s78_secret_is_sent_only_to_authorized_clients() {
 }
 
 /// Given a rule with the canonical `xdstp` name of a secret. When a client asks for other spellings of the name, over a
-/// stream (by name, by locator) and over `Fetch`, then it gets the secret; and no spelling of another secret is granted.
+/// stream (by name, by locator) and over `Fetch`, then it gets the secret; and no spelling of another secret is
+/// granted.
 #[tokio::test]
 async fn s78_secret_rule_matches_every_spelling_of_a_name() {
     let xdstp = "xdstp://shop/envoy.extensions.transport_sockets.tls.v3.Secret";
@@ -460,8 +462,8 @@ async fn s78_new_rules_apply_to_open_streams() {
     assert_eq!(admin.sotw().await.resources.len(), 2);
 }
 
-/// Given rules that change, then the next request on an open CSDS stream is denied without the `inspect` grant, the next
-/// load report is denied without the node id, and a waiting long poll is not answered under the old rules.
+/// Given rules that change, then the next request on an open CSDS stream is denied without the `inspect` grant, the
+/// next load report is denied without the node id, and a waiting long poll is not answered under the old rules.
 #[tokio::test]
 async fn s78_new_rules_apply_to_the_next_request() {
     let server = Secured::start(Some(RULES)).await;

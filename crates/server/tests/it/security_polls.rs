@@ -31,7 +31,8 @@ impl Secured {
         Ok(connector.connect(localhost, socket).await?)
     }
 
-    /// Polls for a secret as `shop-1`, then starts a long poll with the received version. Returns the task of the latter.
+    /// Polls for a secret as `shop-1`, then starts a long poll with the received version. Returns the task of the
+    /// latter.
     pub(crate) async fn held_poll(
         &self,
         name: &str,
@@ -149,8 +150,8 @@ async fn s78_plaintext_polls_are_denied_with_client_certificates() {
     assert_eq!(status, StatusCode::OK);
 }
 
-/// Given rules, when clients poll with granted and other node ids, and for granted and other secrets, then each gets only
-/// the resources that its rule grants.
+/// Given rules, when clients poll with granted and other node ids, and for granted and other secrets, then each gets
+/// only the resources that its rule grants.
 #[tokio::test]
 async fn s78_rules_apply_to_polls() {
     let server = Secured::start(Some(RULES)).await;

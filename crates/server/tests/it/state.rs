@@ -1,4 +1,5 @@
-//! The last good state over a restart: a folder that is broken at start, secrets, stores of a program, and damaged files (G-25).
+//! The last good state over a restart: a folder that is broken at start, secrets, stores of a program, and damaged
+//! files (G-25).
 
 use std::collections::HashMap;
 use std::fs;
@@ -142,9 +143,9 @@ fn returning(
     }
 }
 
-/// given clients, delta and SotW, and a node group / when the server restarts while its folder is missing / then it is ready and
-/// serves the last good state, marked as stale; clients get nothing that they have. When the folder is back, they get the
-/// difference.
+/// given clients, delta and SotW, and a node group / when the server restarts while its folder is missing / then it is
+/// ready and serves the last good state, marked as stale; clients get nothing that they have. When the folder is back,
+/// they get the difference.
 #[tokio::test]
 async fn g25_missing_folder_at_start_serves_the_last_good_state() {
     let site = Site::new(&[
@@ -213,8 +214,8 @@ async fn g25_missing_folder_at_start_serves_the_last_good_state() {
     server.counts("oxds_store_stale_seconds 0.0").await;
 }
 
-/// given files that became invalid, were changed, deleted and added while no server ran / when one starts / then the invalid ones
-/// keep the content that they had, a definition of a group included, and the others are followed.
+/// given files that became invalid, were changed, deleted and added while no server ran / when one starts / then the
+/// invalid ones keep the content that they had, a definition of a group included, and the others are followed.
 #[tokio::test]
 async fn g25_invalid_file_at_start_keeps_its_last_content() {
     let site = Site::new(&[
@@ -257,8 +258,8 @@ async fn g25_invalid_file_at_start_keeps_its_last_content() {
     );
 }
 
-/// given an empty folder at start, as before a volume is mounted / then the last good state is served, and an error says so; with
-/// `allow_empty` the folder is served as it is.
+/// given an empty folder at start, as before a volume is mounted / then the last good state is served, and an error
+/// says so; with `allow_empty` the folder is served as it is.
 #[tokio::test]
 async fn g25_empty_folder_at_start_removes_nothing() {
     let mut site = Site::new(&[("a.yaml", yaml("a"))]);
@@ -279,8 +280,9 @@ async fn g25_empty_folder_at_start_removes_nothing() {
     sees(&server, &[]).await;
 }
 
-/// given secrets that are not kept, and a client that has one / when the server restarts without its folder / then the client is not
-/// told that the secret is gone; when the folder is back, it gets nothing, because the secret is the same.
+/// given secrets that are not kept, and a client that has one / when the server restarts without its folder / then the
+/// client is not told that the secret is gone; when the folder is back, it gets nothing, because the secret is the
+/// same.
 #[tokio::test]
 async fn g25_secrets_that_are_not_kept_are_waited_for() {
     let site = Site::new(&[("a.yaml", yaml("a")), ("s.yaml", secret("key"))]);
@@ -312,8 +314,8 @@ async fn g25_secrets_that_are_not_kept_are_waited_for() {
     );
 }
 
-/// given secrets that are kept / when the server restarts without its folder / then they are served. When it starts without that
-/// option, they leave the disk.
+/// given secrets that are kept / when the server restarts without its folder / then they are served. When it starts
+/// without that option, they leave the disk.
 #[tokio::test]
 async fn g25_kept_secrets_are_served_and_leave_the_disk() {
     let mut site = Site::new(&[("s.yaml", secret("key"))]);
@@ -363,8 +365,8 @@ async fn g25_folder_of_a_state_has_one_server() {
     site.run_once().await;
 }
 
-/// given a damaged state, or one of another folder / when a server starts / then it starts as without a state, a warning has the
-/// reason, and the file is kept under another name.
+/// given a damaged state, or one of another folder / when a server starts / then it starts as without a state, a
+/// warning has the reason, and the file is kept under another name.
 #[tokio::test]
 async fn g25_invalid_state_is_refused_and_kept_aside() {
     let site = Site::new(&[("a.yaml", yaml("a"))]);
@@ -420,8 +422,8 @@ async fn scripted(folder: &Path) -> (Running, mpsc::UnboundedSender<Update>) {
     (Running::start(builder).await, sender)
 }
 
-/// given a store of a program, with groups and a position / when it does not deliver after a restart / then its last good state is
-/// served. When it delivers its whole state, what that lacks is removed, in groups too.
+/// given a store of a program, with groups and a position / when it does not deliver after a restart / then its last
+/// good state is served. When it delivers its whole state, what that lacks is removed, in groups too.
 #[tokio::test]
 async fn g25_state_of_any_store_is_served_until_it_delivers() {
     let folder = TempDir::new().unwrap();
@@ -483,8 +485,8 @@ async fn g25_state_of_any_store_is_served_until_it_delivers() {
     assert_eq!(clusters(&server, "edge"), ["c"]);
 }
 
-/// given a store that knows its last good state / when its first update continues that, before or after the state is served / then
-/// nothing else is removed, and the state on disk is continued, too.
+/// given a store that knows its last good state / when its first update continues that, before or after the state is
+/// served / then nothing else is removed, and the state on disk is continued, too.
 #[tokio::test]
 async fn g25_store_may_continue_its_last_good_state() {
     let folder = TempDir::new().unwrap();
@@ -518,7 +520,8 @@ async fn g25_store_may_continue_its_last_good_state() {
     sees(&server, &["c", "d", "y"]).await;
 }
 
-/// given a store that is unavailable, and no state / then nothing is served, not even an empty configuration, until it delivers.
+/// given a store that is unavailable, and no state / then nothing is served, not even an empty configuration, until it
+/// delivers.
 #[tokio::test]
 async fn g25_without_a_state_clients_wait_for_the_store() {
     let folder = TempDir::new().unwrap();

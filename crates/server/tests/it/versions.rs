@@ -110,8 +110,9 @@ async fn s62_nested_type_urls_are_v2() {
     assert_eq!(manager["rds"]["routeConfigName"], "shop");
 }
 
-/// Given a cluster that v2 can express and one that it cannot, when v2 clients subscribe by stream and REST, then they get
-/// the first, and status and metrics report the other with the reason. When the cluster is fixed, then they get both.
+/// Given a cluster that v2 can express and one that it cannot, when v2 clients subscribe by stream and REST, then they
+/// get the first, and status and metrics report the other with the reason. When the cluster is fixed, then they get
+/// both.
 #[tokio::test]
 async fn s63_resource_v2_cannot_express_is_reported() {
     let server = shop().await;
@@ -166,8 +167,8 @@ async fn s63_resource_v2_cannot_express_is_reported() {
         .await;
 }
 
-/// Given a cluster of a group and a cluster of all nodes that v2 cannot express, when a v2 client of the group connects,
-/// then the status reports each where it comes from, and the metric counts both.
+/// Given a cluster of a group and a cluster of all nodes that v2 cannot express, when a v2 client of the group
+/// connects, then the status reports each where it comes from, and the metric counts both.
 #[tokio::test]
 async fn s63_group_resource_v2_cannot_express_is_reported() {
     let server = shop().await;
@@ -238,8 +239,8 @@ async fn s62_s66_loads_are_accepted_over_v2() {
     .await;
 }
 
-/// Given a server that has dropped v2, when a client uses v2 in any way, then it gets the reason; a client of v3 is served, and
-/// a stream that asks for a type of v2 ends.
+/// Given a server that has dropped v2, when a client uses v2 in any way, then it gets the reason; a client of v3 is
+/// served, and a stream that asks for a type of v2 ends.
 #[tokio::test]
 async fn v61_dropped_major_is_refused_on_every_path() {
     const REASON: &str = "API v2 is not served here: expected v3 or later";

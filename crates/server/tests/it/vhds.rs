@@ -158,8 +158,8 @@ async fn port_is_ignored_as_the_route_configuration_says() {
     }
 }
 
-/// Given a client that reconnects with a virtual host that it had on demand: the answer to its name comes again, since it may
-/// wait for it. A virtual host that is gone is reported.
+/// Given a client that reconnects with a virtual host that it had on demand: the answer to its name comes again, since
+/// it may wait for it. A virtual host that is gone is reported.
 #[tokio::test]
 async fn reconnected_client_gets_its_virtual_hosts() {
     let server = serve([host("r/shop", &["shop.example"])]).await;

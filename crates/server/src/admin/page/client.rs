@@ -60,7 +60,8 @@ pub(super) fn view(admin: &Admin, query: &Query) -> Option<View> {
     })
 }
 
-/// Whether a client is served another version because of a rollback: it subscribes to the resource, and no group hides it.
+/// Whether a client is served another version because of a rollback: it subscribes to the resource, and no group hides
+/// it.
 fn concerns(rolled_back: &RolledBack, client: &Client<'_>, node: &NodeStatus) -> bool {
     let key = &rolled_back.key;
     let is_member = |group: &Arc<str>| node.groups.iter().any(|of| **of == **group);

@@ -58,7 +58,8 @@ mod tests {
         )
     }
 
-    /// Given secrets of each sort, then the page and `oxds plan` show the same: nothing of them, and all that is public.
+    /// Given secrets of each sort, then the page and `oxds plan` show the same: nothing of them, and all that is
+    /// public.
     #[test]
     fn page_and_plan_hide_the_same_secrets() {
         let context = format!(

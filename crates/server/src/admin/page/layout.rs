@@ -1,4 +1,5 @@
-//! The frame of every view: head with style and script, navigation, and the headers that keep browsers from anything else.
+//! The frame of every view: head with style and script, navigation, and the headers that keep browsers from anything
+//! else.
 
 use std::sync::LazyLock;
 

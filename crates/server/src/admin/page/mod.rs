@@ -3,8 +3,8 @@
 //! ```text
 //!   request ──▶ long poll: wait until the tag differs ──▶ shared view? ── no ──▶ fleet (shared, ≤ 1/s) ──▶ view ──▶ frame ──▶ response
 //! ```
-//! Everything that a view shows may come from a hostile client or file: the template escapes it, `parts::shown` bounds it, and the
-//! policy of the page runs no script but its own.
+//! Everything that a view shows may come from a hostile client or file: the template escapes it, `parts::shown` bounds
+//! it, and the policy of the page runs no script but its own.
 
 mod client;
 mod clients;

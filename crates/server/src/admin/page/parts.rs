@@ -10,8 +10,8 @@ use super::url::url;
 /// Characters of a text of a client that a table shows.
 const MAX_TEXT: usize = 300;
 
-/// Returns a text from outside for display: control characters and those that deceive the reader are escaped, and a long text is
-/// cut. The template escapes HTML.
+/// Returns a text from outside for display: control characters and those that deceive the reader are escaped, and a
+/// long text is cut. The template escapes HTML.
 pub(super) fn shown(text: &str) -> String {
     let line = text::line(text);
     match line.char_indices().nth(MAX_TEXT) {

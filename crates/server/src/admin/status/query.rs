@@ -5,9 +5,9 @@
 //!   /status.json?limit=500&node=edge-*&after=stream:41 ──▶ the next ones
 //!   /status.json?limit=0 ──▶ no entries: everything else, however many clients there are
 //! ```
-//! A server may have 100,000 clients, and a client may report any number of loads, so a page without a bound is a way to
-//! take its memory. A position names an entry, not a number: entries that come and go between two pages move no other
-//! entry past it.
+//! A server may have 100,000 clients, and a client may report any number of loads, so a page without a bound is a way
+//! to take its memory. A position names an entry, not a number: entries that come and go between two pages move no
+//! other entry past it.
 
 use std::borrow::Cow;
 

@@ -34,8 +34,8 @@ use crate::calls::{Budget, MemoryShare, MemoryUse, cost};
 pub(crate) use session::PollReport;
 use session::{MAX_IDLE, PollSession};
 
-/// Upper bound of poll clients (S-60). Clients beyond it, and clients without a node id, get answers, but nothing is kept
-/// of them between two polls.
+/// Upper bound of poll clients (S-60). Clients beyond it, and clients without a node id, get answers, but nothing is
+/// kept of them between two polls.
 const MAX_CLIENTS: usize = 10_000;
 
 /// Upper bound of the subscriptions of one client. The one that was not polled for the longest time ends for a new one.

@@ -60,7 +60,7 @@ pub(super) struct PollSession {
     outstanding: Option<Outstanding>,
     /// Version of the last response, answered or not: also its nonce.
     last: Option<Version>,
-    /// Complete state that the client has, if somebody may ask for it again.
+    /// Complete state that the client has, if a `Fetch` may request it again.
     state: Option<DiscoveryResponse>,
     /// Number of polls. Only the latest one is sent responses.
     turn: u64,
@@ -80,8 +80,8 @@ struct Outstanding {
 }
 
 impl PollSession {
-    /// Opens a session for a client that reports this version. Returns `None` for a subscription that a session does not
-    /// accept; those of checked requests are accepted.
+    /// Opens a session for a client that reports this version. Returns `None` for a subscription that a session does
+    /// not accept; those of checked requests are accepted.
     pub(super) fn new(
         subscription: PollSubscription,
         reported: &str,
@@ -144,8 +144,8 @@ impl PollSession {
             && (self.state.is_none() || self.accepted.is_some())
     }
 
-    /// Turns the poll into an ACK or a NACK. Returns its events, and whether the client is in the state that the session
-    /// knows.
+    /// Turns the poll into an ACK or a NACK. Returns its events, and whether the client is in the state that the
+    /// session knows.
     fn handle_answer(&mut self, now: Instant, report: PollReport<'_>) -> (Vec<Event>, bool) {
         let PollReport {
             version,
@@ -158,8 +158,9 @@ impl PollSession {
         }
         let is_version = |of: Option<Version>| of.is_some_and(|of| *of.as_str() == *version);
         let has_nonce = !nonce.is_empty() && self.last.is_some_and(|last| *last.as_str() == *nonce);
-        // xDS protocol, "REST-JSON polling subscriptions": one request is outstanding at a time, so the nonce is optional,
-        // and the version tells what the client accepted. `error_detail` alone makes a NACK, as on a stream (S-17).
+        // xDS protocol, "REST-JSON polling subscriptions": one request is outstanding at a time, so the nonce is
+        // optional, and the version tells what the client accepted. `error_detail` alone makes a NACK, as on a stream
+        // (S-17).
         match (error, &self.outstanding) {
             // S-15: it answers an older response, so it lost the last one.
             (Some(_), Some(_)) if !nonce.is_empty() && !has_nonce => (Vec::new(), false),
@@ -204,7 +205,8 @@ impl PollSession {
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
-    /// Returns the next response to the poll of this turn, or `None` while the client has what the snapshot serves to it.
+    /// Returns the next response to the poll of this turn, or `None` while the client has what the snapshot serves to
+    /// it.
     pub(super) fn transmit(
         &mut self,
         now: Instant,

@@ -180,8 +180,8 @@ fn s80_nacked_content_is_not_sent_to_later_polls() {
     assert_eq!(fixture.state(at(11)).unwrap().0, Progress::Synced);
 }
 
-/// Given a client that rejects its first response, and shows by the nonce that it has not restarted: the response is not
-/// sent again. A poll without version and nonce is of a client that restarted: it gets everything.
+/// Given a client that rejects its first response, and shows by the nonce that it has not restarted: the response is
+/// not sent again. A poll without version and nonce is of a client that restarted: it gets everything.
 #[test]
 fn s56_nonce_tells_a_rejection_from_a_restart() {
     let fixture = PollFixture::new();
@@ -201,8 +201,8 @@ fn s56_nonce_tells_a_rejection_from_a_restart() {
     assert_eq!(fixture.answer(at(4), &asked), Some((one, 1)));
 }
 
-/// Given a client that polls with its former version, without nonce and error: it lost the response, or is another process
-/// with the same node id. It gets the response again.
+/// Given a client that polls with its former version, without nonce and error: it lost the response, or is another
+/// process with the same node id. It gets the response again.
 #[test]
 fn s56_lost_response_is_sent_again() {
     let fixture = PollFixture::new();

@@ -24,9 +24,9 @@ use crate::hooks::{Call, CallObserver};
 
 /// Answers a call.
 ///
-/// A client that has the current version gets the response after a change. Without a change in time it gets the state again
-/// that it has accepted, since an empty response would mean that there are no resources. What it has rejected is not sent
-/// again (S-80).
+/// A client that has the current version gets the response after a change. Without a change in time it gets the state
+/// again that it has accepted, since an empty response would mean that all resources were removed. What it has rejected
+/// is not sent again (S-80).
 pub(crate) async fn answer(
     context: &Context,
     service_scope: &ServiceScope,

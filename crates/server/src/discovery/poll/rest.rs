@@ -259,7 +259,8 @@ fn http_error(context: &Context, error: &CallError) -> HttpError {
     (code, status)
 }
 
-/// Returns the time that a client is willing to wait for a change: `Prefer: wait=N`, in seconds (RFC 7240, section 4.3).
+/// Returns the time that a client is willing to wait for a change: `Prefer: wait=N`, in seconds (RFC 7240, section
+/// 4.3).
 pub(crate) fn wait_preferred(headers: &HeaderMap) -> Option<Duration> {
     let preferences = headers.get_all("prefer");
     let preferences = preferences.iter().filter_map(|value| value.to_str().ok());

@@ -58,8 +58,8 @@ pub(super) async fn poll(
     Ok(Polled::Response(response))
 }
 
-/// Returns the complete state that the client has: the one that it accepted, or, if it has rejected nothing, the one that is
-/// served. `None` if it has rejected what is served, and accepted nothing before.
+/// Returns the complete state that the client has: the one that it accepted, or, if it has rejected nothing, the one
+/// that is served. `None` if it has rejected what is served, and accepted nothing before.
 pub(super) fn current(
     context: &Context,
     request: &FetchRequest,
@@ -136,7 +136,8 @@ async fn transmit(context: &Context, request: &FetchRequest, open: &OpenPoll) ->
     }
 }
 
-/// Makes the response of a poll. Its nonce is its version, which is the same on every replica and after every restart (S-29).
+/// Makes the response of a poll. Its nonce is its version, which is the same on every replica and after every restart
+/// (S-29).
 fn response(
     context: &Context,
     request: &FetchRequest,

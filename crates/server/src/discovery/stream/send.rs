@@ -52,7 +52,8 @@ impl Stream {
             }
             drop(session);
             if sent_any {
-                // The first answer of a type uses up the versions that the client claimed. Fewer bytes never exceed a budget.
+                // The first answer of a type uses up the versions that the client claimed. Fewer bytes never exceed a
+                // budget.
                 let _ = self.share.set(MemoryUse::Versions, 0);
                 self.context.cache.notifier().notify();
             }

@@ -134,7 +134,7 @@ fn s66_rates_follow_the_reported_interval() {
     );
 }
 
-/// Given a client of which only the latest ten seconds are known, then the rate over a minute covers those. A locality
+/// Given a client with reports of the latest ten seconds only, then the rate over a minute covers those. A locality
 /// without requests is left out of reports, and its rate falls.
 #[test]
 fn s66_rates_cover_the_reported_time_only() {

@@ -12,8 +12,8 @@ use super::events::{Dirty, Pending};
 
 /// The longest time from the first event to the read, in quiet times, for files that are written all the time (S-72).
 const MAX_QUIETS: u32 = 10;
-/// The longest time for which deletions that do not pause are not applied: `rm -r` of a large folder takes a while, and what
-/// it means is known at its end.
+/// The longest time for which deletions that do not pause are not applied: `rm -r` of a large folder takes a while, and
+/// what it means is known at its end.
 const MAX_DELETIONS: Duration = Duration::from_secs(5);
 /// Changes that wait for a pause.
 #[derive(Default)]

@@ -104,8 +104,8 @@ impl Reload {
 pub struct SetPolicy(Sender<Message>);
 
 impl SetPolicy {
-    /// Sets the policy. The store soon reads the files again that it decides about differently, and no others. Does not wait
-    /// for it.
+    /// Sets the policy. The store soon reads the files again that it decides about differently, and no others. Does not
+    /// wait for it.
     pub fn set(&self, policy: Policy) {
         // Nothing is left to do if the store was dropped.
         let _ = self.0.send(Message::Policy(Box::new(policy)));

@@ -10,7 +10,8 @@ use oxds_types::file::{self, ReadError};
 /// Receives the events of a watcher, on its thread.
 pub(super) type Handler = Box<dyn FnMut(notify::Result<Event>) + Send>;
 
-/// The calls that block if a file system does not respond, or that fail if the system has no resources left. Tests replace it.
+/// The calls that block if a file system does not respond, or that fail if the system has no resources left. Tests
+/// replace it.
 pub(super) trait Disk: Send + Sync {
     /// Lists a folder.
     fn list(&self, folder: &Path) -> io::Result<ReadDir> {

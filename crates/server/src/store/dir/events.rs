@@ -171,7 +171,7 @@ impl Events {
         });
         drop(pending);
         if is_first {
-            // The receiver is gone when the store was dropped: then nothing is left to do.
+            // The store was dropped with the receiver, so this event is not needed.
             let _ = self.inbox.send(Message::Events);
         }
     }
@@ -181,8 +181,8 @@ impl Events {
     }
 }
 
-/// Returns what an event says about the writer of the file. `None` for a read: the store's own reads cause such events, and
-/// must not cause more reads.
+/// Returns what an event shows about the writer of the file. `None` for a read: the store's own reads cause such
+/// events, and must not cause more reads.
 fn writer(kind: EventKind) -> Option<Writer> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Writer::Closed),

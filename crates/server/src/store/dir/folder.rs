@@ -6,8 +6,8 @@
 //!                           └── folders, unknown ──▶ walk ──▶ files ──┘      └── not yet: read again later
 //! ```
 //!
-//! The thread itself never reads a file. Batches overtake each other: a file that takes seconds delays only the files that
-//! were saved together with it.
+//! The thread itself never reads a file. Batches overtake each other: a file that takes seconds delays only the files
+//! that were saved together with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -266,7 +266,7 @@ impl Folder {
         match dirty {
             None => {}
             Some(Dirty::Stamps) => self.walk(false),
-            // One file of a folder that replaces another one says nothing about the others.
+            // One file of a folder that replaces another one does not show how the others are.
             Some(Dirty::Files(_)) if self.replacement.is_held() => self.walk(false),
             Some(Dirty::Everything) => self.walk(true),
             Some(Dirty::Files(files)) => {

@@ -7,13 +7,13 @@
 //!
 //! Files in `groups/<name>/` are for the nodes that `groups/<name>/group.yaml` defines, all other files for all nodes.
 //!
-//! The store reads every `*.yaml`, `*.yml`, `*.json`, `*.pb_text`, `*.textproto` and `*.pb` file below the folder, except
-//! hidden files and folders. An invalid file changes nothing: its last valid content stays served until the file is fixed
-//! or deleted, and the other files still apply. [`documents`](super::documents) has the rules of merging.
+//! The store reads every `*.yaml`, `*.yml`, `*.json`, `*.pb_text`, `*.textproto` and `*.pb` file below the folder,
+//! except hidden files and folders. An invalid file changes nothing: its last valid content stays served until the file
+//! is fixed or deleted, and the other files still apply. [`documents`](super::documents) has the rules of merging.
 //!
-//! A file that is written in place is read once it is complete; `settling` has the rules. A folder that is replaced as a
-//! whole (by a rename, or by a link that is turned over) is one change set. No part of the folder keeps the rest from being
-//! served: what cannot be read or watched, or does not respond, is a finding.
+//! A file that is written in place is read once it is complete; `settling` has the rules. A folder that is replaced as
+//! a whole (by a rename, or by a link that is turned over) is one change set. No part of the folder keeps the rest from
+//! being served: what cannot be read or watched, or does not respond, is a finding.
 
 mod activity;
 mod batches;

@@ -19,18 +19,20 @@ use crate::store::uses::DeprecatedUses;
 pub struct Options {
     /// How files are decoded and checked.
     pub codec: codec::Options,
-    /// Whether a reference to nothing is an error instead of a warning (S-70). A change that would lead to one is then not
-    /// served: its file keeps the last content without one.
+    /// Whether a reference to nothing is an error instead of a warning (S-70). A change that would lead to one is then
+    /// not served: its file keeps the last content without one.
     pub strict: bool,
-    /// Whether a file that becomes empty removes its resources. By default that is an error, and they stay served: a program
-    /// that truncates a file usually writes it later. The same holds for a folder that is replaced by an empty one.
+    /// Whether a file that becomes empty removes its resources. By default that is an error, and they stay served: a
+    /// program that truncates a file usually writes it later. The same holds for a folder that is replaced by an empty
+    /// one.
     pub allow_empty: bool,
-    /// The time without an event after which changes are read (S-72). Files that are written in one such period are served
-    /// together. A writer that never pauses delays the read to at most ten times as long. Default: 50 ms.
+    /// The time without an event after which changes are read (S-72). Files that are written in one such period are
+    /// served together. A writer that never pauses delays the read to at most ten times as long. Default: 50 ms.
     pub quiet: Duration,
-    /// The state of an earlier process ([`SavedState::last_good`](crate::SavedState::last_good)). With it, a folder that cannot be read, or that
-    /// is empty, is not an error: the store is unavailable until the folder is there. A file that is invalid at start keeps the content
-    /// that it had in this state. Resources that were deleted since are removed.
+    /// The state of an earlier process ([`SavedState::last_good`](crate::SavedState::last_good)). With it, a folder
+    /// that cannot be read, or that is empty, is not an error: the store is unavailable until the folder is there. A
+    /// file that is invalid at start keeps the content that it had in this state. Resources that were deleted since are
+    /// removed.
     pub last_good: Option<Arc<LastGood>>,
     /// Receives the progress of a load: files read so far, and files in total (S-75).
     pub progress: Option<Progress>,
@@ -88,7 +90,8 @@ pub enum Error {
 pub struct Report {
     /// The resources that would be served, to all nodes or to a group.
     pub resources: Vec<Arc<Resource>>,
-    /// The groups with their matchers and resources, in the order of their names. The resources are those of `resources`, too.
+    /// The groups with their matchers and resources, in the order of their names. The resources are those of
+    /// `resources`, too.
     pub groups: Vec<GroupUpdate>,
     /// The number of files that were read.
     pub files: usize,

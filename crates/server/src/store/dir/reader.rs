@@ -1,7 +1,7 @@
 //! Threads that read and decode files.
 //!
-//! A read may block without end (a dead network mount), and a large file takes seconds to decode. So files are read on threads of
-//! their own, which the runtime does not wait for, and no read delays another one.
+//! A read may block without end (a dead network mount), and a large file takes seconds to decode. So files are read on
+//! threads of their own, which the runtime does not wait for, and no read delays another one.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};

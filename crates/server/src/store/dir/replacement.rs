@@ -1,5 +1,5 @@
-//! The folder behind a name, and its replacement by another one: by a rename, by a link that is turned over, or by deleting
-//! and creating it.
+//! The folder behind a name, and its replacement by another one: by a rename, by a link that is turned over, or by
+//! deleting and creating it.
 //!
 //! ```text
 //!              another folder, nothing is lost
@@ -150,8 +150,8 @@ pub(super) enum Before {
     Unknown,
 }
 
-/// Looks at the name of a folder until `alive` is dropped, and sends a message when it leads to another folder or to none. Runs
-/// on a thread of its own, because a look may block.
+/// Looks at the name of a folder until `alive` is dropped, and sends a message when it leads to another folder or to
+/// none. Runs on a thread of its own, because a look may block.
 pub(super) fn look(root: &Path, mut before: Before, alive: &Weak<()>, inbox: &Sender<Message>) {
     while alive.strong_count() > 0 {
         let now = Identity::of(root).ok();
@@ -172,8 +172,8 @@ mod tests {
 
     use super::*;
 
-    /// given a folder behind a link that is turned over after the store was opened / when the thread that looks at it starts late / then the
-    /// change is noticed.
+    /// given a folder behind a link that is turned over after the store was opened / when the thread that looks at it
+    /// starts late / then the change is noticed.
     #[test]
     fn s72_link_turned_before_the_first_look_is_noticed() {
         let dir = tempfile::tempdir().unwrap();

@@ -46,8 +46,8 @@ pub(super) struct Walker<'a> {
 impl Walker<'_> {
     /// Walks over `root`. The walk follows links, but enters no folder within itself.
     ///
-    /// All paths are resolved from the folder that the name leads to at the beginning: if a link is turned over during the scan,
-    /// the result is the complete old content.
+    /// All paths are resolved from the folder that the name leads to at the beginning: if a link is turned over during
+    /// the scan, the result is the complete old content.
     pub(super) fn walk(&self, root: &Path) -> Scan {
         let mut scan = Scan::default();
         self.activity.at(root);

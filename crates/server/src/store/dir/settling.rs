@@ -13,8 +13,8 @@
 //!                                                        └────────┘
 //! ```
 //!
-//! A program that writes a file in place makes it empty first, and then longer. Read too early, such a file would remove its
-//! resources from all clients. Pure: times are arguments.
+//! A program that writes a file in place makes it empty first, and then longer. Read too early, such a file would
+//! remove its resources from all clients. Pure: times are arguments.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,8 +31,8 @@ const OPEN_STILL: Duration = Duration::from_secs(3);
 const OPEN_MAX: Duration = Duration::from_secs(10);
 /// The time without a change after which a closed file may lose resources: some programs truncate and write separately.
 const CLOSED_STILL: Duration = Duration::from_millis(500);
-/// The time between two equal looks at a file that no event is known of, after which it may lose resources. Longer than the
-/// resolution of times on most network file systems.
+/// The time between two equal looks at a file that no event is known of, after which it may lose resources. Longer than
+/// the resolution of times on most network file systems.
 const POLLED_STILL: Duration = Duration::from_secs(1);
 
 /// The known state of the program that writes a file.

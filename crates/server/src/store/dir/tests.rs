@@ -165,8 +165,8 @@ fn finding(file: &str, rule: &'static str) -> (String, &'static str) {
     (file.to_owned(), rule)
 }
 
-/// Given a file whose read blocks, then the other files are served, it is reported, and changes of others go on. When it
-/// responds, then it is served, too.
+/// Given a file whose read blocks, then the other files are served, it is reported, and changes of others go on. When
+/// it responds, then it is served, too.
 #[tokio::test]
 async fn file_that_does_not_respond_is_reported() {
     let disk = TestDisk::default();
@@ -208,8 +208,8 @@ async fn slow_file_does_not_delay_other_files() {
     fixture.until(|update| upserts(update) == ["a"]).await;
 }
 
-/// Given a file that changes while the folder is read for the first time, then the first update has all files: clients that
-/// return after a restart would lose what it lacks.
+/// Given a file that changes while the folder is read for the first time, then the first update has all files: clients
+/// that return after a restart would lose what it lacks.
 #[tokio::test]
 async fn s26_first_update_has_the_whole_folder() {
     let disk = TestDisk::default();
@@ -258,7 +258,8 @@ async fn folder_without_watches_is_polled() {
     fixture.until(|update| upserts(update) == ["a"]).await;
 }
 
-/// Given a system without watches, when a file is deleted, then its resources are removed: the warning about the folder hides no file.
+/// Given a system without watches, when a file is deleted, then its resources are removed: the warning about the folder
+/// hides no file.
 #[tokio::test]
 async fn deleted_file_of_polled_folder_is_removed() {
     let disk = TestDisk {

@@ -75,7 +75,7 @@ impl Walks {
                 };
                 let scan = walker.walk(&root);
                 activity.done();
-                // The receiver is gone when the store was dropped.
+                // The store was dropped with the receiver.
                 let _ = inbox.send(Message::Walked { walk, scan });
             }
         };
@@ -93,7 +93,8 @@ impl Walks {
 
     /// Handles the end of a walk. Returns the scan with its duration if the walk was awaited.
     ///
-    /// If the walk was given up, a path that did not respond does so now: then it returns `None`, and a new walk is due.
+    /// If the walk was given up, a path that did not respond does so now: then it returns `None`, and a new walk is
+    /// due.
     pub(super) fn ended(&mut self, walk: u64, scan: Scan) -> Option<(Scan, Duration)> {
         if self.given_up.remove(&walk).is_some() {
             return None;
@@ -102,8 +103,8 @@ impl Walks {
         Some((scan, current.began.elapsed()))
     }
 
-    /// Gives up a walk that has been at one path for this time. Returns whether it did: then another walk is due, which leaves
-    /// out that path.
+    /// Gives up a walk that has been at one path for this time. Returns whether it did: then another walk is due, which
+    /// leaves out that path.
     pub(super) fn give_up_stuck(&mut self, limit: Duration) -> bool {
         let stuck = self.current.as_ref();
         let stuck =

@@ -47,8 +47,8 @@ use crate::store::uses::{DeprecatedUses, NoticeCounts, PlacedUse};
 pub struct DocumentOptions {
     /// How bytes are decoded and checked.
     pub codec: codec::Options,
-    /// Whether a reference to nothing is an error instead of a warning (S-70). A document whose content, or whose deletion,
-    /// would lead to one keeps its last content.
+    /// Whether a reference to nothing is an error instead of a warning (S-70). A document whose content, or whose
+    /// deletion, would lead to one keeps its last content.
     pub strict: bool,
     /// Whether a document that becomes empty removes its resources. By default that is an error, and they stay served.
     pub allow_empty: bool,
@@ -137,8 +137,9 @@ impl Documents {
         Arc::clone(&self.decoder)
     }
 
-    /// Continues with the documents of an earlier process: they are served as if they had been put, until they are put or deleted.
-    /// Resources without an origin below the root belong to no document, and are left out. Call it before any other change.
+    /// Continues with the documents of an earlier process: they are served as if they had been put, until they are put
+    /// or deleted. Resources without an origin below the root belong to no document, and are left out. Call it before
+    /// any other change.
     pub fn restore(&mut self, last_good: &LastGood) {
         let root = self.decoder.root().to_owned();
         for (name, matcher) in last_good.groups() {
@@ -194,8 +195,8 @@ impl Documents {
         self.source = findings;
     }
 
-    /// Replaces the policy for deprecated elements. Returns the documents that may be decided about differently now: decode and
-    /// [put](Edits::put) them again.
+    /// Replaces the policy for deprecated elements. Returns the documents that may be decided about differently now:
+    /// decode and [put](Edits::put) them again.
     #[must_use]
     pub fn set_policy(&mut self, policy: &Policy) -> Vec<DocumentId> {
         let before = self.decoder.policy();
@@ -210,8 +211,8 @@ impl Documents {
         documents.map(|(id, _)| Arc::clone(id)).collect()
     }
 
-    /// Returns, for each of these new contents, the number of served resources that neither it nor another of them has. A
-    /// content that will not be served loses nothing.
+    /// Returns, for each of these new contents, the number of served resources that neither it nor another of them has.
+    /// A content that will not be served loses nothing.
     pub(crate) fn losses<'a>(
         &self,
         documents: impl Iterator<Item = &'a Document> + Clone,

@@ -8,9 +8,9 @@
 //!                                                         └─ references: each must lead to a resource
 //! ```
 //!
-//! Nothing here reads a file, a clock or a socket, so a store for another source of documents is a watch loop that feeds
-//! [`Documents`]. The id of a document is a path or a key below one root. Its ending tells the format (`.yaml`, `.json`,
-//! `.pb`, …), and `groups/<name>/` below the root makes it part of a group of nodes (S-74).
+//! Nothing here reads a file, a clock or a socket, so a store for another source of documents is a watch loop that
+//! feeds [`Documents`]. The id of a document is a path or a key below one root. Its ending tells the format (`.yaml`,
+//! `.json`, `.pb`, …), and `groups/<name>/` below the root makes it part of a group of nodes (S-74).
 //!
 //! A document that fails changes nothing: its last valid resources stay served until it is fixed or deleted, and the
 //! other documents of the same [`Edits`] still apply (S-73).

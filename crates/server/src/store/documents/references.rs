@@ -48,8 +48,8 @@ impl Referrers {
     }
 }
 
-/// Returns one finding for each reference of the resource that leads to nothing. `problem` returns `None` for a resource that
-/// exists, and otherwise what is wrong with it.
+/// Returns one finding for each reference of the resource that leads to nothing. `problem` returns `None` for a
+/// resource that exists, and otherwise what is wrong with it.
 pub(super) fn dangling(
     id: &Path,
     placed: &PlacedResource,

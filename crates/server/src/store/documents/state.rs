@@ -50,8 +50,8 @@ impl DocumentState {
     }
 }
 
-/// Id that is compared by its bytes. To compare paths by their components takes many times as long, and a large publish to etcd has a document
-/// for each resource.
+/// Id that is compared by its bytes. To compare paths by their components takes many times as long, and a large publish
+/// to etcd has a document for each resource.
 #[derive(Debug, Clone)]
 struct Key(DocumentId);
 

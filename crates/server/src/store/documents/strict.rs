@@ -6,7 +6,8 @@
 //!       └────────────────────────────────────┴─────────────────────────────┘ until a round refuses nothing
 //! ```
 //!
-//! A document that is refused keeps its last content. This can make its names missing elsewhere, so one round is not enough.
+//! A document that is refused keeps its last content. This can make its names missing elsewhere, so one round is not
+//! enough.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -24,8 +25,8 @@ use crate::store::finding::{Finding, Severity};
 /// The documents that a round refuses, with the reasons.
 type Refusals = BTreeMap<DocumentId, Vec<Finding>>;
 
-/// Decides which candidates may be served, so that every reference of a served resource leads to one. `served` returns the
-/// resources that a document serves now.
+/// Decides which candidates may be served, so that every reference of a served resource leads to one. `served` returns
+/// the resources that a document serves now.
 pub(super) fn resolve<'a>(
     root: &Path,
     candidates: &Candidates<'_>,

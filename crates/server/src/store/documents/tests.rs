@@ -215,8 +215,8 @@ fn strict() -> Fixture {
     })
 }
 
-/// Given a chain listener, route, cluster without the cluster, then nothing of the chain is served, and each finding names the
-/// cause. With the cluster all of it is.
+/// Given a chain listener, route, cluster without the cluster, then nothing of the chain is served, and each finding
+/// names the cause. With the cluster all of it is.
 #[test]
 fn s70_strict_serves_a_chain_only_as_a_whole() {
     let listener = "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: l\napi_listener: {api_listener: \
@@ -243,8 +243,8 @@ fn s70_strict_serves_a_chain_only_as_a_whole() {
     assert_eq!(upserts(&update), ["c", "l", "r"]);
 }
 
-/// Given a cluster that a served route needs, and another document that is new and needs it too, when the cluster's document
-/// drops it, then this is refused, and the new document is served.
+/// Given a cluster that a served route needs, and another document that is new and needs it too, when the cluster's
+/// document drops it, then this is refused, and the new document is served.
 #[test]
 fn s70_refused_removal_does_not_refuse_others() {
     let mut documents = strict();
@@ -286,8 +286,8 @@ fn runtime(key: &str, value: bool) -> Snapshot {
 const HTTP2_KEY: &str =
     "envoy.deprecated_features:envoy.config.cluster.v3.Cluster.http2_protocol_options";
 
-/// Given files with and without a deprecated field, when a runtime key disallows it and allows it again, then the file that
-/// has it is read again, and no other one. While it is disallowed, its last content stays served.
+/// Given files with and without a deprecated field, when a runtime key disallows it and allows it again, then the file
+/// that has it is read again, and no other one. While it is disallowed, its last content stays served.
 #[test]
 fn v45_runtime_change_concerns_only_files_with_the_field() {
     let mut documents = Fixture::new();
@@ -321,8 +321,8 @@ fn v45_runtime_change_concerns_only_files_with_the_field() {
     );
 }
 
-/// Given a file that uses a deprecated field, when it gets a syntax error, then its uses stay in the fleet view as its last
-/// content stays served; when it is deleted, they leave.
+/// Given a file that uses a deprecated field, when it gets a syntax error, then its uses stay in the fleet view as its
+/// last content stays served; when it is deleted, they leave.
 #[test]
 fn v44_uses_follow_the_served_content() {
     let mut documents = Fixture::new();

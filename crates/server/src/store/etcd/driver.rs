@@ -219,7 +219,8 @@ impl Driver {
         }
     }
 
-    /// Reports the connection and the lanes, if that may be news. After the updates: what they catch up with is not behind.
+    /// Reports the connection and the lanes, if that may be news. After the updates: what they catch up with is not
+    /// behind.
     fn report_connection(&mut self) {
         let (Some(follower), Some(link)) = (&self.follower, &self.link) else {
             return;

@@ -11,11 +11,11 @@ use super::status_key::Applied;
 use crate::store::link::ServerLink;
 use crate::store::update::{Store, Update};
 
-/// A configuration in etcd, followed by a task of its own. Several servers that follow the same prefix are replicas: equal content
-/// has equal versions on all of them, so clients may move between them.
+/// A configuration in etcd, followed by a task of its own. Several servers that follow the same prefix are replicas:
+/// equal content has equal versions on all of them, so clients may move between them.
 ///
-/// It serves only what a head of the configuration vouches for, and no failure of etcd removes a resource. The [module](super) has the
-/// picture.
+/// It serves only what a head of the configuration vouches for, and no failure of etcd removes a resource. The
+/// [module](super) has the picture.
 #[derive(Debug)]
 pub struct EtcdStore {
     /// Options of the driver, until it is started.
@@ -56,8 +56,8 @@ impl EtcdStore {
 }
 
 impl Unusable {
-    /// Waits until it is certain that the store cannot be used, and returns the reason: the store has a newer format (G-4), or no
-    /// address leads to an etcd that can be used (G-33). It never returns if a state is or can be served.
+    /// Waits until it is certain that the store cannot be used, and returns the reason: the store has a newer format
+    /// (G-4), or no address leads to an etcd that can be used (G-33). It never returns if a state is or can be served.
     pub async fn reason(self) -> String {
         match self.0.await {
             Ok(reason) => reason,

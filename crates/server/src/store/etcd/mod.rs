@@ -6,8 +6,8 @@
 //!                 └──── transmits ─────┘                └── Connection ──▶ ServerLink
 //! ```
 //!
-//! The driver is a task of its own, so that the store is followed, and its status is true, while the server is busy with an update.
-//! An update is made when the server takes it: publishes that come meanwhile are one update (G-23).
+//! The driver is a task of its own, so that the store is followed, and its status is true, while the server is busy
+//! with an update. An update is made when the server takes it: publishes that come meanwhile are one update (G-23).
 //!
 //! | module | content |
 //! |---|---|

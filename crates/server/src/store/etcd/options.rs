@@ -21,7 +21,8 @@ pub struct EtcdStoreOptions {
     pub prefix: Prefix,
     /// Id of this replica: another one for each process.
     pub replica: Segment,
-    /// Host at which other machines reach this replica, for its status key. Default: the addresses that the server listens on.
+    /// Host at which other machines reach this replica, for its status key. Default: the addresses that the server
+    /// listens on.
     pub advertise: Option<String>,
     /// Follow a store that went back to an earlier publish, instead of holding the served state (G-27). Default: false.
     pub accept_restored: bool,
@@ -55,8 +56,8 @@ impl EtcdStoreOptions {
         }
     }
 
-    /// Returns the options for a [`SavedState`](crate::SavedState) of a store with this prefix. The members do not count: they are replaced
-    /// one by one, and the heads tell whether the content is another one.
+    /// Returns the options for a [`SavedState`](crate::SavedState) of a store with this prefix. The members do not
+    /// count: they are replaced one by one, and the heads tell whether the content is another one.
     #[must_use]
     pub fn state(prefix: &Prefix) -> StateOptions {
         StateOptions::new(format!("etcd:{prefix}"))

@@ -48,7 +48,8 @@ impl RollbackKeys {
         self.seen = None;
     }
 
-    /// Lets the machine look at what has changed. It reads the sessions of all clients only while a NACKed version is open.
+    /// Lets the machine look at what has changed. It reads the sessions of all clients only while a NACKed version is
+    /// open.
     pub(super) fn handle(&mut self, now: Instant, follower: &Follower) {
         let changes = follower.fleet_changes();
         let is_due = self.timeout().is_some_and(|at| at <= now);

@@ -6,8 +6,8 @@
 //!                             └── 2 s after an error, or with another client: the same lease, or a new one
 //! ```
 //!
-//! Other replicas and commands read what this one serves, and how far its clients are. It is no condition of serving: while the key
-//! cannot be written, a finding says so (G-26).
+//! Other replicas and commands read what this one serves, and how far its clients are. It is no condition of serving:
+//! while the key cannot be written, a finding says so (G-26).
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

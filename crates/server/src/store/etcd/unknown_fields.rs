@@ -1,11 +1,12 @@
-//! Search for fields that this build does not know (G-2): the resources are served as they were written, and each finding names its key.
+//! Search for fields that this build does not know (G-2): the resources are served as they were written, and each
+//! finding names its key.
 //!
 //! ```text
 //!  update ──▶ applied ──▶ pending, by key ── 500 ms ──▶ thread, at most half of a core ──▶ findings, log
 //! ```
 //!
-//! The search reads each message by its descriptors, which takes longer than to serve it. So it follows the updates, and no client waits
-//! for it. A resource that changes again within the pause is read once.
+//! The search reads each message by its descriptors, which takes longer than to serve it. So it follows the updates,
+//! and no client waits for it. A resource that changes again within the pause is read once.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

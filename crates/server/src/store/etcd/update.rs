@@ -95,8 +95,8 @@ pub(super) fn publish(lane: &Segment, head: &Head) -> RolloutPublish {
     }
 }
 
-/// Returns the update for a change of the served state, which is news of these publishes. It has the position in the store if the server
-/// keeps its state.
+/// Returns the update for a change of the served state, which is news of these publishes. It has the position in the
+/// store if the server keeps its state.
 pub(super) fn of(
     change: FollowerUpdate,
     findings: &Findings,
@@ -128,8 +128,8 @@ fn finding(found: &FollowerFinding) -> Finding {
 
 /// Returns the state of an earlier process, as the follower knows it; `None` if the position cannot be read.
 ///
-/// A state without its secrets has its heads only: the first update of the follower is then the whole state, and secrets that are
-/// gone are removed.
+/// A state without its secrets has its heads only: the first update of the follower is then the whole state, and
+/// secrets that are gone are removed.
 pub(super) fn saved(last_good: &LastGood) -> Option<SavedState> {
     let mut saved = SavedState::of_heads(last_good.position()?)?;
     if !last_good.lacks_secrets() {

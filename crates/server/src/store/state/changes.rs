@@ -11,7 +11,8 @@ use crate::store::Update;
 /// Place of a resource: its group (`None` for all nodes), its type and its name.
 pub(super) type ScopedKey = (Option<Arc<str>>, ResourceKey);
 
-/// Changes by place. Later changes of a place replace earlier ones, so that they take at most as much memory as the content.
+/// Changes by place. Later changes of a place replace earlier ones, so that they take at most as much memory as the
+/// content.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Changes {
     /// The new resource; `None` if it was removed.

@@ -7,11 +7,12 @@
 //!   written beside, synced, renamed ─────┘
 //! ```
 //!
-//! A change costs its own size and one sync. When the log is as large as the checkpoint, the next save writes a new checkpoint: so
-//! checkpoints cost at most twice the bytes of the log. The folder is synced after the rename, and nothing is appended before.
+//! A change costs its own size and one sync. When the log is as large as the checkpoint, the next save writes a new
+//! checkpoint: so checkpoints cost at most twice the bytes of the log. The folder is synced after the rename, and
+//! nothing is appended before.
 //!
-//! A crash leaves a part of the last record, which was never durable: it is ignored. Everything else that is wrong makes the
-//! whole file invalid, since a part of a state would remove resources from clients.
+//! A crash leaves a part of the last record, which was never durable: it is ignored. Everything else that is wrong
+//! makes the whole file invalid, since a part of a state would remove resources from clients.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +32,8 @@ pub(super) const NAME: &str = "last-good";
 const BESIDE: &str = "last-good.new";
 /// Size of the log from which on a small state gets a new checkpoint.
 const MIN_LOG: u64 = 64 << 10;
-/// Content of one record of a checkpoint, in bytes: large enough that its head does not matter, small enough for a buffer.
+/// Content of one record of a checkpoint, in bytes: large enough that its head does not matter, small enough for a
+/// buffer.
 const PART: usize = 256 << 10;
 
 const BEGIN: u8 = 1;
@@ -194,9 +196,11 @@ impl<D: Disk> StateFile<D> {
         Self { disk, source, log }
     }
 
-    /// Saves changes, which are part of `now` already. When it returns `Ok`, they are durable. Returns the bytes written.
+    /// Saves changes, which are part of `now` already. When it returns `Ok`, they are durable. Returns the bytes
+    /// written.
     ///
-    /// After an error the file has a state that was durable before, and the changes must be saved again, with later ones.
+    /// After an error the file has a state that was durable before, and the changes must be saved again, with later
+    /// ones.
     pub(super) fn save(&mut self, now: &LastGood, changes: &Changes) -> io::Result<u64> {
         let at = now.saved_at.unwrap_or(SystemTime::UNIX_EPOCH);
         let Some(log) = &mut self.log else {

@@ -12,7 +12,8 @@ use oxds_types::ResourceType;
 use super::changes::{Changes, ScopedKey, key};
 use crate::store::Update;
 
-/// The last good state of a store: resources with their groups, TTLs and origins, the matchers of groups, and the store's position.
+/// The last good state of a store: resources with their groups, TTLs and origins, the matchers of groups, and the
+/// store's position.
 ///
 /// The content is what the store has, not what is served: a resource that was rolled back is here as the store has it.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +92,8 @@ impl LastGood {
         update
     }
 
-    /// Completes the first update of a store, which has its whole state, by the removals that lead to it from this state.
+    /// Completes the first update of a store, which has its whole state, by the removals that lead to it from this
+    /// state.
     pub(crate) fn complete(&self, first: &mut Update) {
         let removals = |scope: &Option<Arc<str>>, upserts: &[Arc<Resource>]| {
             let now: BTreeSet<ResourceKey> = upserts.iter().map(|new| key(new)).collect();

@@ -8,12 +8,14 @@
 //!                        └──▶ Recorder ──▶ thread ──▶ file: checkpoint and log
 //! ```
 //!
-//! The state is that of one source, and one process uses it at a time. A file that is damaged, of another format or of another
-//! source is never used, not even in part: it is kept under another name, and the server starts as without a state.
+//! The state is that of one source, and one process uses it at a time. A file that is damaged, of another format or of
+//! another source is never used, not even in part: it is kept under another name, and the server starts as without a
+//! state.
 //!
-//! The file has everything that the store yields: resources with groups, TTLs, references and origins, the matchers of groups, and
-//! the position of the store. Versions are hashes of the content, so they are the same after a restart, and clients get only what
-//! differs. Secrets are kept only on request; without them, clients that ask for secrets wait for the store.
+//! The file has everything that the store yields: resources with groups, TTLs, references and origins, the matchers of
+//! groups, and the position of the store. Versions are hashes of the content, so they are the same after a restart, and
+//! clients get only what differs. Secrets are kept only on request; without them, clients that ask for secrets wait for
+//! the store.
 
 mod changes;
 mod file;
@@ -72,9 +74,11 @@ pub struct SavedState {
 pub struct StateOptions {
     /// Source of the store. A state of another source is not used.
     pub identity: String,
-    /// Root of all documents ([`ResourceOrigin`](crate::ResourceOrigin)): their paths are kept below it. Default: empty.
+    /// Root of all documents ([`ResourceOrigin`](crate::ResourceOrigin)): their paths are kept below it. Default:
+    /// empty.
     pub root: PathBuf,
-    /// Whether resources of type `Secret` are kept. Default: they are not, and clients that ask for them wait for the store.
+    /// Whether resources of type `Secret` are kept. Default: they are not, and clients that ask for them wait for the
+    /// store.
     pub keep_secrets: bool,
 }
 
@@ -89,8 +93,8 @@ impl StateOptions {
         }
     }
 
-    /// Returns the options for a [`DirStore`](crate::DirStore) of this folder. Its source is the path, with links as they are: a
-    /// link that leads to another folder by now is the same source.
+    /// Returns the options for a [`DirStore`](crate::DirStore) of this folder. Its source is the path, with links as
+    /// they are: a link that leads to another folder by now is the same source.
     #[must_use]
     pub fn of_folder(folder: impl Into<PathBuf>) -> Self {
         let root = folder.into();

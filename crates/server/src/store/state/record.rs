@@ -215,7 +215,7 @@ impl Record {
         }
     }
 
-    /// Reads a record. The error says which part is malformed.
+    /// Reads a record. The error names the malformed part.
     pub(super) fn into_changes(self, root: &Path) -> Result<(Changes, Facts), String> {
         let types: Vec<ResourceType> = self
             .types

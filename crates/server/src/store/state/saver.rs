@@ -8,8 +8,8 @@
 //!                                                     └────────┘
 //! ```
 //!
-//! Changes that come during a save are merged, so they take at most as much memory as the content. At the end of the process
-//! there is a last save, whatever the state.
+//! Changes that come during a save are merged, so they take at most as much memory as the content. At the end of the
+//! process there is a last save, whatever the state.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -27,8 +27,8 @@ use crate::store::{Finding, Reporter, Severity, Update};
 /// Times of the thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Time after a save in which changes are collected. A disk takes milliseconds for a sync; ten of them per second are
-    /// enough for a state that must be durable within a second.
+    /// Time after a save in which changes are collected. A disk takes milliseconds for a sync; ten of them per second
+    /// are enough for a state that must be durable within a second.
     pub(super) pause: Duration,
     /// Time after the first error until the next try. It doubles with each error.
     pub(super) retry: Duration,

@@ -1,4 +1,5 @@
-//! A client and a server in one line of text: `"serve C1=1 C2=1; ask C; takes C1=1 C2=1; serve -C2; takes C1=1; silent"`.
+//! A client and a server in one line of text:
+//! `"serve C1=1 C2=1; ask C; takes C1=1 C2=1; serve -C2; takes C1=1; silent"`.
 //!
 //! | step | |
 //! |---|---|

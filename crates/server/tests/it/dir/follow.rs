@@ -12,8 +12,8 @@ use super::{changed, cluster, folder, write};
 use crate::client::{CDS, DELTA, Stream, ack_delta, subscribe};
 use crate::{Running, SOON};
 
-/// Given a route to a cluster of another file, when that file is added and deleted, then the warning goes and comes back,
-/// although the file of the route is not read again.
+/// Given a route to a cluster of another file, when that file is added and deleted, then the warning goes and comes
+/// back, although the file of the route is not read again.
 #[tokio::test]
 async fn s70_dangling_warning_follows_the_referenced_file() {
     let route = r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
@@ -36,8 +36,8 @@ virtual_hosts:
     );
 }
 
-/// Given a served file, when it is saved in each way that editors use, then each save is exactly one change set with the
-/// one resource.
+/// Given a served file, when it is saved in each way that editors use, then each save is exactly one change set with
+/// the one resource.
 #[tokio::test]
 async fn s72_each_save_pattern_is_one_change_set() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
@@ -79,9 +79,9 @@ async fn s72_each_save_pattern_is_one_change_set() {
     watched.serves(&["a", "b"]);
 }
 
-/// Given a served file, when it becomes invalid, then its resources stay served, the error is reported, and the change of
-/// another file applies. When it is fixed, its change applies and the error is gone. When it is deleted, its resources are
-/// removed (S-73).
+/// Given a served file, when it becomes invalid, then its resources stay served, the error is reported, and the change
+/// of another file applies. When it is fixed, its change applies and the error is gone. When it is deleted, its
+/// resources are removed (S-73).
 #[tokio::test]
 async fn s73_invalid_file_keeps_its_last_content() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
@@ -182,8 +182,8 @@ async fn s72_new_and_deleted_folders_are_followed() {
     watched.serves(&["a"]);
 }
 
-/// Given a watched folder, when it is deleted, then its resources stay served and there is a finding. When it is created
-/// again, with the same or with other files, then it is followed as before.
+/// Given a watched folder, when it is deleted, then its resources stay served and there is a finding. When it is
+/// created again, with the same or with other files, then it is followed as before.
 #[tokio::test]
 async fn s72_s73_recreated_folder_is_followed() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a"))]).await;
@@ -211,8 +211,8 @@ async fn s72_s73_recreated_folder_is_followed() {
     }
 }
 
-/// Given the files of a Kubernetes ConfigMap, which all lead through one link, when the link is replaced, then all changes
-/// are one change set.
+/// Given the files of a Kubernetes ConfigMap, which all lead through one link, when the link is replaced, then all
+/// changes are one change set.
 #[cfg(unix)]
 #[tokio::test]
 async fn s69_config_map_update_is_one_change_set() {

@@ -162,8 +162,8 @@ fn s72_missing_folder_is_an_error_but_empty_is_not() {
     assert_eq!(report.findings[0].severity, Severity::Warning);
 }
 
-/// Given unreadable files (a link to nowhere, a folder named like a file, a pipe, a file above the limit) and links in a
-/// circle, then each is reported, nothing hangs, and the other files are read.
+/// Given unreadable files (a link to nowhere, a folder named like a file, a pipe, a file above the limit) and links in
+/// a circle, then each is reported, nothing hangs, and the other files are read.
 #[cfg(unix)]
 #[test]
 fn s72_unreadable_files_are_reported() {

@@ -13,8 +13,8 @@ use super::watched::Watched;
 use super::{changed, cluster, folder, write};
 use crate::SOON;
 
-/// Given a file that a program truncates, and writes later or in two halves, then nothing is removed: the file is shown as
-/// waited for, and read when it is complete.
+/// Given a file that a program truncates, and writes later or in two halves, then nothing is removed: the file is shown
+/// as waited for, and read when it is complete.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn s73_slow_write_in_place_removes_nothing() {
@@ -39,8 +39,8 @@ async fn s73_slow_write_in_place_removes_nothing() {
     }
 }
 
-/// Given a file that became empty, then its resources stay served, and the error says what to do. When it is written, then the
-/// error is gone. An explicit empty list removes.
+/// Given a file that became empty, then its resources stay served, and the error says what to do. When it is written,
+/// then the error is gone. An explicit empty list removes.
 #[tokio::test]
 async fn s73_empty_file_is_an_error_unless_allowed() {
     let mut watched = Watched::start(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]).await;
@@ -83,8 +83,8 @@ async fn resource_that_moves_between_files_is_not_lost() {
     watched.serves(&["a", "b", "c"]);
 }
 
-/// Given a served folder behind a link, when the link is turned over, then all changes are one change set, and the new folder
-/// is followed. So it is for a link in the middle of the path.
+/// Given a served folder behind a link, when the link is turned over, then all changes are one change set, and the new
+/// folder is followed. So it is for a link in the middle of the path.
 #[cfg(unix)]
 #[tokio::test]
 async fn s69_turned_link_is_one_change_set() {
@@ -122,8 +122,8 @@ async fn s69_turned_link_is_one_change_set() {
     }
 }
 
-/// Given a served folder, when another one is renamed to its place, then all changes are one change set. When it is deleted,
-/// and created empty and then filled, then its resources stay served until it is filled.
+/// Given a served folder, when another one is renamed to its place, then all changes are one change set. When it is
+/// deleted, and created empty and then filled, then its resources stay served until it is filled.
 #[tokio::test]
 async fn s72_replaced_folder_is_followed() {
     let parent = folder(&[
@@ -163,8 +163,8 @@ async fn s72_replaced_folder_is_followed() {
     watched.upserts().await;
 }
 
-/// Given files that are written one after the other, slower than by default, when the quiet time is longer, then they are one
-/// change set.
+/// Given files that are written one after the other, slower than by default, when the quiet time is longer, then they
+/// are one change set.
 #[tokio::test]
 async fn quiet_time_collects_slow_writes() {
     let mut options = Options::default();
@@ -194,8 +194,8 @@ async fn findings_are_capped_with_a_count() {
     assert_eq!(report.count(oxds_server::Severity::Error), 2_000);
 }
 
-/// Given a route to a cluster, in strict mode: a change that would lead to a dangling reference keeps the last content of its
-/// file, whether it adds the reference or removes the resource, and is served when the rest follows.
+/// Given a route to a cluster, in strict mode: a change that would lead to a dangling reference keeps the last content
+/// of its file, whether it adds the reference or removes the resource, and is served when the rest follows.
 #[tokio::test]
 async fn s70_strict_keeps_the_last_content_without_dangling() {
     let route = |cluster: &str| {

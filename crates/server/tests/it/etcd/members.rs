@@ -52,8 +52,8 @@ async fn g33_http_1_server_is_not_an_etcd() {
     assert!(error.to_string().contains("HTTP/1.1"), "{error}");
 }
 
-/// given a port that closes the connection before a byte, as the HTTP port of oxds does / then the error says that it may be no etcd; it is
-/// retried, because a member that ends does the same.
+/// given a port that closes the connection before a byte, as the HTTP port of oxds does / then the error says that it
+/// may be no etcd; it is retried, because a member that ends does the same.
 #[tokio::test]
 async fn g33_port_without_http_2_may_be_no_etcd() {
     let server = crate::Running::with_clusters(&[]).await;

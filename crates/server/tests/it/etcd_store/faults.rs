@@ -6,8 +6,8 @@ use oxds_testkit::etcd::WatchFault;
 
 use super::{Client, Replica, etcd, publish};
 
-/// given a fault of the watch / when publishes follow each other / then the client sees states that were published, in their order, and
-/// at the end the last one.
+/// given a fault of the watch / when publishes follow each other / then the client sees states that were published, in
+/// their order, and at the end the last one.
 async fn outlives(fault: WatchFault) {
     let (etcd, _) = etcd().await;
     publish(&etcd, &[("a", "1"), ("b", "1"), ("c", "1")]).await;
@@ -71,7 +71,8 @@ faults! {
     g21_omitted_deletes_are_outlived: OmitDeletes,
 }
 
-/// given a member whose answers are older than the served state / when the replica connects to it / then it never goes back.
+/// given a member whose answers are older than the served state / when the replica connects to it / then it never goes
+/// back.
 #[tokio::test]
 async fn g22_stale_answers_are_not_served() {
     let (etcd, _) = etcd().await;

@@ -1,4 +1,5 @@
-//! Publishes while a replica follows: members that die, compaction, slow servers, keys changed by hand (G-14, G-17 … G-20, G-23, G-24).
+//! Publishes while a replica follows: members that die, compaction, slow servers, keys changed by hand (G-14, G-17 …
+//! G-20, G-23, G-24).
 
 use http::StatusCode;
 use std::future::ready;
@@ -14,8 +15,8 @@ use super::publishing::{Writer, entry_of, resource};
 use super::{Client, Replica, etcd, key, options, prefix, publish, value};
 use crate::SOON;
 
-/// given two members / when the watched one is killed and another publish comes / then the replica resumes at the other one, and the
-/// client gets the difference only.
+/// given two members / when the watched one is killed and another publish comes / then the replica resumes at the other
+/// one, and the client gets the difference only.
 #[tokio::test]
 async fn g17_killed_member_is_replaced_and_nothing_resent() {
     let (etcd, other) = etcd().await;
@@ -43,8 +44,8 @@ async fn g17_killed_member_is_replaced_and_nothing_resent() {
     assert_eq!(replica.store().await["reads"], 1);
 }
 
-/// given a replica that is cut off / when publishes come and are compacted / then it reads everything once, and the client gets the
-/// difference, removals included.
+/// given a replica that is cut off / when publishes come and are compacted / then it reads everything once, and the
+/// client gets the difference, removals included.
 #[tokio::test]
 async fn g18_compacted_revision_leads_to_the_difference() {
     let (etcd, writers) = etcd().await;
@@ -64,7 +65,8 @@ async fn g18_compacted_revision_leads_to_the_difference() {
     assert_eq!(replica.store().await["reads"], 2);
 }
 
-/// given a publish that needs a stage / when it is made / then the client gets it in one response, and the moves are no change.
+/// given a publish that needs a stage / when it is made / then the client gets it in one response, and the moves are no
+/// change.
 #[tokio::test]
 async fn g19_staged_publish_is_one_change() {
     let (etcd, _) = etcd().await;
@@ -85,8 +87,8 @@ async fn g19_staged_publish_is_one_change() {
     client.gets(&["b"], &names).await;
 }
 
-/// given many small values, and large ones after them / when a replica and a writer read them that accept responses of 24 KiB / then they
-/// read fewer keys at once, and serve and publish all of them.
+/// given many small values, and large ones after them / when a replica and a writer read them that accept responses of
+/// 24 KiB / then they read fewer keys at once, and serve and publish all of them.
 #[tokio::test]
 async fn g19_large_values_after_small_ones_are_read_in_parts() {
     let (etcd, _) = etcd().await;
@@ -119,7 +121,8 @@ async fn g19_large_values_after_small_ones_are_read_in_parts() {
     replica.serves(2).await;
 }
 
-/// given a watched member that stops / when its progress request is not answered / then the replica uses the other member, and names it.
+/// given a watched member that stops / when its progress request is not answered / then the replica uses the other
+/// member, and names it.
 #[tokio::test]
 async fn g20_silent_member_is_left() {
     let (etcd, other) = etcd().await;
@@ -145,8 +148,8 @@ async fn g20_silent_member_is_left() {
     assert_eq!(store["member"], alive.url());
 }
 
-/// given a server that takes no updates / when there are many publishes / then they are few updates, and the last one has the last
-/// publish.
+/// given a server that takes no updates / when there are many publishes / then they are few updates, and the last one
+/// has the last publish.
 #[tokio::test]
 async fn g23_publishes_coalesce_for_a_slow_server() {
     let (etcd, _) = etcd().await;
@@ -171,8 +174,8 @@ async fn g23_publishes_coalesce_for_a_slow_server() {
     assert_eq!(last.upserts.len(), 1);
 }
 
-/// given an etcd that is away / then the replica serves as before, new clients too, and is ready; the status has the cause. When etcd
-/// is back, clients get the difference only.
+/// given an etcd that is away / then the replica serves as before, new clients too, and is ready; the status has the
+/// cause. When etcd is back, clients get the difference only.
 #[tokio::test]
 async fn g24_replica_serves_without_etcd() {
     let (etcd, writers) = etcd().await;
@@ -204,7 +207,8 @@ async fn g24_replica_serves_without_etcd() {
     replica.serves(2).await;
 }
 
-/// given keys that are changed without a publish / then they are not served, and a finding names each until the next publish.
+/// given keys that are changed without a publish / then they are not served, and a finding names each until the next
+/// publish.
 #[tokio::test]
 async fn g14_keys_changed_by_hand_are_findings() {
     let (etcd, _) = etcd().await;
@@ -229,8 +233,9 @@ async fn g14_keys_changed_by_hand_are_findings() {
         .await;
 }
 
-/// given a resource with a field that this build does not know, and one of a type of the user's own / when they are published / then they are
-/// served with the bytes and versions as written, and a warning names the key of the first. It ends with the field.
+/// given a resource with a field that this build does not know, and one of a type of the user's own / when they are
+/// published / then they are served with the bytes and versions as written, and a warning names the key of the first.
+/// It ends with the field.
 #[tokio::test]
 async fn g2_unknown_fields_are_served_and_reported() {
     let (etcd, _) = etcd().await;

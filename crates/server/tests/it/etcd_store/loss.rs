@@ -34,8 +34,8 @@ async fn is_held(replica: &Replica, message: &str) {
     assert_eq!(replica.ready().await.0, StatusCode::OK);
 }
 
-/// given an etcd that was restored from a backup / then the replica holds what it serves, stays ready and reports it. A publish on top
-/// of the restored state releases it, and the client gets the difference.
+/// given an etcd that was restored from a backup / then the replica holds what it serves, stays ready and reports it. A
+/// publish on top of the restored state releases it, and the client gets the difference.
 #[tokio::test]
 async fn g27_restored_store_is_held() {
     let (etcd, backup, replica, mut client) = third().await;
@@ -71,8 +71,8 @@ async fn g27_restored_store_is_held() {
     }
 }
 
-/// given a replica with a state on disk / when it restarts after the store was restored / then it holds that state; with
-/// `accept_restored` it follows the store.
+/// given a replica with a state on disk / when it restarts after the store was restored / then it holds that state;
+/// with `accept_restored` it follows the store.
 #[tokio::test]
 async fn g27_restart_holds_the_state_on_disk() {
     let folder = TempDir::new().unwrap();
@@ -95,8 +95,8 @@ async fn g27_restart_holds_the_state_on_disk() {
     assert_eq!(replica.names(), ["a"]);
 }
 
-/// given an etcd that was restored and then written past the served seq / then the chain of heads reveals it; the replica reads
-/// everything again and follows, and the client gets the difference.
+/// given an etcd that was restored and then written past the served seq / then the chain of heads reveals it; the
+/// replica reads everything again and follows, and the client gets the difference.
 #[tokio::test]
 async fn g28_other_history_is_followed() {
     let (etcd, backup, replica, mut client) = third().await;

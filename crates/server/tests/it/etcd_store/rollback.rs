@@ -52,8 +52,9 @@ async fn shows_rollback(replica: &Replica, good: &str) {
     assert!(page.contains("2 nodes of all replicas"), "{page}");
 }
 
-/// given three replicas, of which two have clients / when one client of each NACKs a publish / then all replicas serve the former version,
-/// and a new one from its start; clients that accepted the publish get the former version. The next publish ends the rollback.
+/// given three replicas, of which two have clients / when one client of each NACKs a publish / then all replicas serve
+/// the former version, and a new one from its start; clients that accepted the publish get the former version. The next
+/// publish ends the rollback.
 #[tokio::test]
 async fn g38_replicas_roll_back_together() {
     let (etcd, _) = etcd().await;
@@ -132,8 +133,8 @@ async fn g38_replicas_roll_back_together() {
     .await;
 }
 
-/// given two replicas, of which one has a client that never accepted a former version / when a client of the other NACKs / then there is no
-/// rollback, and this is reported.
+/// given two replicas, of which one has a client that never accepted a former version / when a client of the other
+/// NACKs / then there is no rollback, and this is reported.
 #[tokio::test]
 async fn g38_lacking_client_prevents_the_rollback() {
     let (etcd, _) = etcd().await;

@@ -20,8 +20,8 @@ impl Client {
     }
 }
 
-/// given a replica with 20 clients / when a second replica joins / then clients are asked to reconnect, the oldest first; at the other replica
-/// they get nothing that they have.
+/// given a replica with 20 clients / when a second replica joins / then clients are asked to reconnect, the oldest
+/// first; at the other replica they get nothing that they have.
 #[tokio::test]
 async fn g39_replica_above_the_mean_sheds_clients() {
     let (etcd, _) = etcd().await;
@@ -55,7 +55,8 @@ async fn g39_replica_above_the_mean_sheds_clients() {
     }
 }
 
-/// given a replica whose etcd is away / then it moves no client, however many other replicas have; when etcd is back, it does.
+/// given a replica whose etcd is away / then it moves no client, however many other replicas have; when etcd is back,
+/// it does.
 #[tokio::test]
 async fn g39_nothing_is_moved_while_the_store_is_away() {
     let (etcd, _) = etcd().await;

@@ -11,7 +11,8 @@ use super::{Client, Replica, etcd, options, publish};
 use crate::client::{CDS, SOTW, Stream, ask};
 use crate::{SOON, until};
 
-/// given an etcd without a publish / when a replica starts / then it is not ready, and a client waits until the first publish.
+/// given an etcd without a publish / when a replica starts / then it is not ready, and a client waits until the first
+/// publish.
 #[tokio::test]
 async fn g16_replica_waits_for_the_first_publish() {
     let (etcd, _) = etcd().await;
@@ -69,7 +70,8 @@ async fn g6_union_of_lanes_is_served() {
     assert_eq!(replica.names(), ["a", "b"]);
 }
 
-/// given clients, delta and SotW, of a replica / when another replica starts and they move to it / then they get nothing that they have.
+/// given clients, delta and SotW, of a replica / when another replica starts and they move to it / then they get
+/// nothing that they have.
 #[tokio::test]
 async fn g35_clients_of_a_new_replica_get_nothing_again() {
     let (etcd, _) = etcd().await;
@@ -99,8 +101,8 @@ async fn g35_clients_of_a_new_replica_get_nothing_again() {
     assert_ne!(sotw.sotw().await.version_info, had);
 }
 
-/// given a state on disk and no etcd / when a replica starts / then it serves that state, marked as stale, and is ready; clients get
-/// nothing that they have. When etcd is back, they get the difference, removals included.
+/// given a state on disk and no etcd / when a replica starts / then it serves that state, marked as stale, and is
+/// ready; clients get nothing that they have. When etcd is back, they get the difference, removals included.
 #[tokio::test]
 async fn g25_state_is_served_without_etcd() {
     let folder = TempDir::new().unwrap();
@@ -156,8 +158,8 @@ async fn g25_without_a_state_replica_is_not_ready() {
     assert_eq!(replica.ready().await.0, StatusCode::SERVICE_UNAVAILABLE);
 }
 
-/// given kine, or an etcd that is too old, at all addresses / when a replica starts / then the reason names it; with a state on disk
-/// that is served instead.
+/// given kine, or an etcd that is too old, at all addresses / when a replica starts / then the reason names it; with a
+/// state on disk that is served instead.
 #[tokio::test]
 async fn g33_other_programs_end_the_start() {
     let (kine, old) = (etcd().await.0, etcd().await.0);
@@ -178,8 +180,8 @@ async fn g33_other_programs_end_the_start() {
     replica.serves(1).await;
 }
 
-/// given a store with a newer format / when a replica starts / then the reason states both numbers; if the format changes while it
-/// runs, it serves on, does not follow, and reports that once.
+/// given a store with a newer format / when a replica starts / then the reason states both numbers; if the format
+/// changes while it runs, it serves on, does not follow, and reports that once.
 #[tokio::test]
 async fn g4_newer_format_is_not_followed() {
     let (etcd, _) = etcd().await;

@@ -8,8 +8,9 @@ use super::{Client, Replica, etcd, publish, served};
 use crate::client::ack_delta;
 use crate::{admin, until};
 
-/// given a replica with a client / when the client has answered a publish / then the status key has the publish as served, and as settled;
-/// before, it has it only as served. The key is leased, and there again after its lease has ended.
+/// given a replica with a client / when the client has answered a publish / then the status key has the publish as
+/// served, and as settled; before, it has it only as served. The key is leased, and there again after its lease has
+/// ended.
 #[tokio::test]
 async fn g37_status_key_has_what_is_served_and_settled() {
     let (etcd, _) = etcd().await;
@@ -47,8 +48,9 @@ async fn g37_status_key_has_what_is_served_and_settled() {
     assert_ne!(etcd.get(replica.key().as_bytes()).unwrap().lease, lease);
 }
 
-/// given two clients / when each answers a publish only after the next one, so that at no moment all have answered everything / then each
-/// publish is settled when both have answered it, with two writes of the status key for each (GB-14).
+/// given two clients / when each answers a publish only after the next one, so that at no moment all have answered
+/// everything / then each publish is settled when both have answered it, with two writes of the status key for each
+/// (GB-14).
 #[tokio::test]
 async fn g37_settled_is_a_minimum_over_clients() {
     let (etcd, _) = etcd().await;
@@ -99,7 +101,8 @@ async fn g37_idle_replica_writes_nothing() {
     assert_eq!(etcd.calls("Put"), puts);
 }
 
-/// given a replica / when it is stopped in order / then its status key is deleted before the process ends, and not by the end of its lease.
+/// given a replica / when it is stopped in order / then its status key is deleted before the process ends, and not by
+/// the end of its lease.
 #[tokio::test]
 async fn g37_stopped_replica_deletes_its_status_key() {
     let (etcd, _) = etcd().await;
@@ -137,8 +140,8 @@ async fn g37_node_that_has_left_is_away_until_it_is_back() {
     away("back", 0).await;
 }
 
-/// given an etcd whose space is used up / when a replica starts / then it serves, and a finding names its missing status key; when there is
-/// space again, it is written.
+/// given an etcd whose space is used up / when a replica starts / then it serves, and a finding names its missing
+/// status key; when there is space again, it is written.
 #[tokio::test]
 async fn g26_full_etcd_is_served_without_a_status_key() {
     let (etcd, _) = etcd().await;
@@ -171,8 +174,8 @@ async fn g26_full_etcd_is_served_without_a_status_key() {
         .await;
 }
 
-/// given two replicas of which one has a client / then each shows both with what they serve, and marks itself; when one ends, it goes with
-/// its lease; a status with hostile texts is shown as text.
+/// given two replicas of which one has a client / then each shows both with what they serve, and marks itself; when one
+/// ends, it goes with its lease; a status with hostile texts is shown as text.
 #[tokio::test]
 async fn g37_replicas_show_each_other() {
     let (etcd, _) = etcd().await;
@@ -256,8 +259,8 @@ async fn g37_history_has_the_publish() {
     );
 }
 
-/// given a replica / when the database of etcd grows beyond half of its quota / then a warning names the member and the remedy, and the
-/// metrics have the size; after a defragmentation it is gone.
+/// given a replica / when the database of etcd grows beyond half of its quota / then a warning names the member and the
+/// remedy, and the metrics have the size; after a defragmentation it is gone.
 #[tokio::test]
 async fn g26_large_database_is_a_warning() {
     const QUOTA: i64 = 16 << 20;

@@ -50,7 +50,8 @@ async fn g12_etcd_is_read_while_the_state_is_made() {
     assert_eq!(etcd.calls("Range"), reads + 1);
 }
 
-/// given an etcd that does not answer / when the state turns out to be invalid / then the publish ends at once, and says so.
+/// given an etcd that does not answer / when the state turns out to be invalid / then the publish ends at once, and
+/// says so.
 #[tokio::test]
 async fn g12_invalid_state_needs_no_answer_of_etcd() {
     let (etcd, _) = etcd().await;
@@ -63,8 +64,8 @@ async fn g12_invalid_state_needs_no_answer_of_etcd() {
     assert_eq!(publish_made(&etcd, made).await, Err(PublishError::Invalid));
 }
 
-/// given an etcd that is given up before the state is made / when the state is invalid, and when it is valid / then the first is an
-/// invalid state, and the second the failure of etcd.
+/// given an etcd that is given up before the state is made / when the state is invalid, and when it is valid / then the
+/// first is an invalid state, and the second the failure of etcd.
 #[tokio::test]
 async fn g12_invalid_state_comes_before_an_error_of_etcd() {
     let (etcd, _) = etcd().await;

@@ -4,7 +4,8 @@ use oxds_core::explain::{Action, ClusterStep, Explanation};
 
 use super::model::Graph;
 
-/// Marks the nodes that the request may take, and the links between them. If rule sets differ, the path is that of the first.
+/// Marks the nodes that the request may take, and the links between them. If rule sets differ, the path is that of the
+/// first.
 pub(super) fn mark(graph: &mut Graph, explanation: &Explanation) {
     let Some(decision) = explanation.answers.first().map(|answer| &answer.decision) else {
         return;

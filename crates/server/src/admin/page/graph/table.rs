@@ -1,4 +1,4 @@
-//! A route configuration of which only the routes are decoded that are looked at: the message of a route has a few kilobytes, and a
+//! A route configuration that decodes only the routes that are read: the message of a route has a few kilobytes, and a
 //! graph shows few of ten thousand.
 
 use envoy_types::pb::envoy::config::route::v3::Route;

@@ -40,7 +40,8 @@ impl Access for DeleteRangeRequest {
 }
 
 impl Access for TxnRequest {
-    /// A transaction may have thousands of keys: names those of its first write, or else of its first condition or read.
+    /// A transaction may have thousands of keys: names those of its first write, or else of its first condition or
+    /// read.
     fn access(&self) -> String {
         let operations = || self.success.iter().chain(&self.failure);
         let mut reads = None;

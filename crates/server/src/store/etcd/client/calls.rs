@@ -60,8 +60,8 @@ impl Shared {
 
     /// Makes an attempt with the current token, and another one with a new token if etcd rejects the first token.
     ///
-    /// etcd 3.4 and 3.5 answer an expired token of a watch by `permission denied` (etcd#12385): with `denial_is_doubtful` that is
-    /// believed only with a new token.
+    /// etcd 3.4 and 3.5 answer an expired token of a watch by `permission denied` (etcd#12385): with
+    /// `denial_is_doubtful` that is believed only with a new token.
     pub(super) async fn authenticated<T, F>(
         &self,
         limit: Duration,

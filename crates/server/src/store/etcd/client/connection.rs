@@ -17,8 +17,8 @@ use super::endpoint::Endpoint;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A connection to a member. It does not reconnect: the program that answers at the address next may be another member or another
-/// cluster (G-29).
+/// A connection to a member. It does not reconnect: the program that answers at the address next may be another member
+/// or another cluster (G-29).
 #[derive(Clone)]
 pub(super) struct Connection {
     sender: RequestSender<Body>,

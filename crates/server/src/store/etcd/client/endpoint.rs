@@ -15,8 +15,8 @@ pub struct Endpoint {
     is_secure: bool,
 }
 
-/// Addresses of members of one cluster, separated by commas. There is at least one, all have the same scheme, and none is there
-/// twice.
+/// Addresses of members of one cluster, separated by commas. There is at least one, all have the same scheme, and none
+/// is there twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints(Vec<Endpoint>);
 
@@ -158,8 +158,8 @@ pub struct Members {
 }
 
 impl Members {
-    /// Starts with a member. `start` may be any number, such as a random one: replicas that start with different members share
-    /// the load.
+    /// Starts with a member. `start` may be any number, such as a random one: replicas that start with different
+    /// members share the load.
     #[must_use]
     pub fn new(endpoints: Endpoints, start: usize) -> Self {
         Self {

@@ -23,8 +23,8 @@ pub enum Reason {
     /// No connection could be made.
     #[error("cannot connect: {0}")]
     Unreachable(String),
-    /// The peer accepted the connection and closed it without a byte. So does a server for HTTP/1, but also a member that ends, a port
-    /// for TLS, or a load balancer without a member: our choice is to retry (G-33).
+    /// The peer accepted the connection and closed it without a byte. So does a server for HTTP/1, but also a member
+    /// that ends, a port for TLS, or a load balancer without a member: our choice is to retry (G-33).
     #[error(
         "the peer closed the connection before its HTTP/2 preface: the port may belong to another program than etcd, such as an HTTP/1 server, or expect https"
     )]

@@ -26,11 +26,11 @@ pub(super) const STATUS: Method<StatusRequest, StatusResponse> =
 
 /// A client of one member of etcd. Cheap to clone.
 ///
-/// It has one connection, which ends with the last clone, and which it does not make again after a failure: the caller decides
-/// whether to use the same member or another one.
+/// It has one connection, which ends with the last clone, and which it does not make again after a failure: the caller
+/// decides whether to use the same member or another one.
 ///
-/// Every call has a time limit. A call that etcd rejects because of its token is made once more with a new token (G-31); no other
-/// call is repeated, because a write may have taken effect ([`EtcdError::is_outcome_unknown`]).
+/// Every call has a time limit. A call that etcd rejects because of its token is made once more with a new token
+/// (G-31); no other call is repeated, because a write may have taken effect ([`EtcdError::is_outcome_unknown`]).
 ///
 /// # Cancel safety
 /// Dropping the future of a call cancels the call. A write may take effect nevertheless.

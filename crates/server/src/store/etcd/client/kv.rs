@@ -21,8 +21,8 @@ impl EtcdClient {
     /// Reads a range of keys.
     ///
     /// # Errors
-    /// [`Reason::Compacted`](super::Reason::Compacted) and [`Reason::FutureRevision`](super::Reason::FutureRevision), and those of
-    /// all calls.
+    /// [`Reason::Compacted`](super::Reason::Compacted) and [`Reason::FutureRevision`](super::Reason::FutureRevision),
+    /// and those of all calls.
     pub async fn range(&self, request: RangeRequest) -> Result<RangeResponse, EtcdError> {
         self.call(RANGE, request).await
     }
@@ -49,7 +49,8 @@ impl EtcdClient {
     /// Makes a transaction. A transaction whose conditions do not hold is no error.
     ///
     /// # Errors
-    /// [`Reason::TooManyOperations`](super::Reason::TooManyOperations), [`Reason::RequestTooLarge`](super::Reason::RequestTooLarge),
+    /// [`Reason::TooManyOperations`](super::Reason::TooManyOperations),
+    /// [`Reason::RequestTooLarge`](super::Reason::RequestTooLarge),
     /// [`Reason::DuplicateKey`](super::Reason::DuplicateKey), and those of all writes.
     pub async fn txn(&self, request: TxnRequest) -> Result<TxnResponse, EtcdError> {
         self.call(TXN, request).await

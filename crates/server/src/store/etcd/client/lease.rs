@@ -72,8 +72,8 @@ impl LeaseKeeper {
     /// Renews the lease, and returns the time after which it ends if it is not renewed again.
     ///
     /// # Errors
-    /// [`Reason::LeaseNotFound`] if the lease has ended; [`Reason::Timeout`] if the member does not answer; the end of the stream.
-    /// The keeper is of no use after an error.
+    /// [`Reason::LeaseNotFound`] if the lease has ended; [`Reason::Timeout`] if the member does not answer; the end of
+    /// the stream. The keeper is of no use after an error.
     ///
     /// # Cancel safety
     /// The lease may be renewed nevertheless, and the next call may return the answer to this one.

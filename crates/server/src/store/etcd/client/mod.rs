@@ -6,11 +6,12 @@
 //!                    └── use_next() ◄── EtcdError (who is to blame)
 //! ```
 //!
-//! It takes no decision about retries, other members or revisions: the state machines of `oxds_core` and their drivers do. It does
-//! take the decisions that belong to one connection: certificates, tokens, time limits, and the texts of etcd's errors.
+//! It takes no decision about retries, other members or revisions: the state machines of `oxds_core` and their drivers
+//! do. It does take the decisions that belong to one connection: certificates, tokens, time limits, and the texts of
+//! etcd's errors.
 //!
-//! The messages are those of `oxds_types::etcd`, and the transport that of `oxds-net`. Values are not copied: they are parts of the
-//! buffer that was received.
+//! The messages are those of `oxds_types::etcd`, and the transport that of `oxds-net`. Values are not copied: they are
+//! parts of the buffer that was received.
 
 mod access;
 mod calls;

@@ -16,7 +16,8 @@ use super::endpoint::Endpoints;
 /// etcd closes a connection that sends more than one ping in 5 s (`--grpc-keepalive-min-time`).
 const KEEPALIVE: Keepalive = Keepalive::new(Duration::from_secs(10), Duration::from_secs(5));
 
-/// A page of 1,000 values of 100 KB. etcd has no limit of its own; tonic's default of 4 MiB is less than one response of a watch.
+/// A page of 1,000 values of 100 KB. etcd has no limit of its own; tonic's default of 4 MiB is less than one response
+/// of a watch.
 const MAX_RESPONSE: usize = 128 << 20;
 
 /// Name and password of a user of etcd.
@@ -41,7 +42,8 @@ impl fmt::Debug for User {
 pub struct EtcdTlsFiles {
     /// Certificate authorities of the members; without, those of the operating system.
     pub ca: Option<std::path::PathBuf>,
-    /// Certificate and key of this client, if etcd requires them; etcd may read the user from the certificate's common name.
+    /// Certificate and key of this client, if etcd requires them; etcd may read the user from the certificate's common
+    /// name.
     pub identity: Option<(std::path::PathBuf, std::path::PathBuf)>,
 }
 
@@ -71,8 +73,8 @@ impl ClientOptions {
     /// Returns the options for members at these addresses.
     ///
     /// # Errors
-    /// Files are set and the addresses are not secure, or TLS is needed and was not built in. There is no way to fall back to
-    /// plaintext (G-32).
+    /// Files are set and the addresses are not secure, or TLS is needed and was not built in. There is no way to fall
+    /// back to plaintext (G-32).
     pub fn new(endpoints: &Endpoints, tls: Option<EtcdTlsFiles>) -> Result<Self, OptionsError> {
         let credentials: Arc<dyn ChannelCredentials> = match (endpoints.is_secure(), tls) {
             (false, None) => Arc::new(Insecure),

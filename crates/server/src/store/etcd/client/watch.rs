@@ -15,16 +15,16 @@ const WATCH: Method<WatchRequest, WatchResponse> = Method::new("/etcdserverpb.Wa
 
 /// A stream of watches. The watches end when it is dropped.
 ///
-/// The member ends the stream when it loses its leader (metadata `hasleader`). A member that is stopped or cut off does not: request
-/// progress to find out (G-20).
+/// The member ends the stream when it loses its leader (metadata `hasleader`). A member that is stopped or cut off does
+/// not: request progress to find out (G-20).
 pub struct WatchStream(OpenStream<WatchRequest, WatchResponse>);
 
 impl EtcdClient {
     /// Opens a stream with one watch, and returns etcd's answer to it.
     ///
     /// # Errors
-    /// etcd does not allow the watch ([`Reason::PermissionDenied`], [`Reason::Unauthenticated`]), or those of all calls. A watch from
-    /// a compacted revision begins and then ends: [`canceled`](Self::canceled) has the reason.
+    /// etcd does not allow the watch ([`Reason::PermissionDenied`], [`Reason::Unauthenticated`]), or those of all
+    /// calls. A watch from a compacted revision begins and then ends: [`canceled`](Self::canceled) has the reason.
     ///
     /// # Cancel safety
     /// Dropping the future closes the stream.

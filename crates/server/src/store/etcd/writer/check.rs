@@ -24,8 +24,8 @@ struct Folder<'a> {
 
 /// Checks the state that a publish of this folder leads to: names, groups, references. Returns the errors and warnings.
 ///
-/// A finding about an entry of the folder names its file and line, and any other the key, such as `etcd:l/main/r/…`. With `strict`, a
-/// reference to nothing is an error.
+/// A finding about an entry of the folder names its file and line, and any other the key, such as `etcd:l/main/r/…`.
+/// With `strict`, a reference to nothing is an error.
 #[must_use]
 pub fn check(
     state: &MergedState,
@@ -166,7 +166,8 @@ mod tests {
         (entry.expect("an entry"), Arc::new(stored))
     }
 
-    /// given states of one and of several lanes / when they are compared with a folder / then only the state of the folder alone is its own.
+    /// given states of one and of several lanes / when they are compared with a folder / then only the state of the
+    /// folder alone is its own.
     #[test]
     fn g12_only_the_state_of_the_folder_alone_is_its_own() {
         let lane = |name: &str| Segment::lane(name).expect("a name");

@@ -30,8 +30,8 @@ pub enum EntriesError {
     NoName(String),
 }
 
-/// Returns the entries of a folder: its resources, those of groups, and the matchers of groups. The origin of each is its file,
-/// relative to the folder, and its line. A large folder is encoded on all processors.
+/// Returns the entries of a folder: its resources, those of groups, and the matchers of groups. The origin of each is
+/// its file, relative to the folder, and its line. A large folder is encoded on all processors.
 ///
 /// # Errors
 /// A group or a resource has a name that no key can have.

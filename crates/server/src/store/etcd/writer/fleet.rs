@@ -6,7 +6,8 @@ use oxds_etcd::fleet::{Fleet, LaneScan};
 use super::super::client::EtcdError;
 use super::session::Session;
 
-/// Reads the heads of all lanes and their rollbacks, then the statuses of all replicas. The cost does not depend on the number of resources.
+/// Reads the heads of all lanes and their rollbacks, then the statuses of all replicas. The cost does not depend on the
+/// number of resources.
 ///
 /// # Errors
 /// Those of a connection and of a read. The next attempt goes to another member if this one is to blame.

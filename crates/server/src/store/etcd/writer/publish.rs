@@ -31,8 +31,8 @@ pub enum PublishNotice {
         /// The publish.
         publish: PublishId,
     },
-    /// A member failed for the first time. The request is sent again, to the next member if there are several, until the machine gives up
-    /// ([`PublishOptions::give_up_after`](oxds_etcd::publisher::PublishOptions)).
+    /// A member failed for the first time. The request is sent again, to the next member if there are several, until
+    /// the machine gives up ([`PublishOptions::give_up_after`](oxds_etcd::publisher::PublishOptions)).
     MemberFailed {
         /// The member, and why it failed.
         cause: String,
@@ -51,15 +51,16 @@ pub fn publish_id() -> PublishId {
 /// The session knows the number of members, so that of the options is not used.
 ///
 /// `wanted` makes what is published; meanwhile the published state is read. Its `None` ends the publish with
-/// [`PublishError::Invalid`], whatever etcd said. `judge` decides whether the state that would be published is valid, after
-/// [`check`](super::check) for example; it may be asked again if another writer was faster. `notice` is called for what happens besides.
+/// [`PublishError::Invalid`], whatever etcd said. `judge` decides whether the state that would be published is valid,
+/// after [`check`](super::check) for example; it may be asked again if another writer was faster. `notice` is called
+/// for what happens besides.
 ///
 /// # Errors
 /// Nothing was published, unless the error says that the outcome is unknown.
 ///
 /// # Cancel safety
-/// The future may be dropped at any time, as the process may be killed: the published state is then the old or the new one, and the
-/// next publish removes the rest (G-8).
+/// The future may be dropped at any time, as the process may be killed: the published state is then the old or the new
+/// one, and the next publish removes the rest (G-8).
 pub async fn publish(
     session: &mut Session,
     options: PublishOptions,

@@ -33,8 +33,8 @@ fn random_update(random: &mut Random) -> Update {
     update
 }
 
-/// Given random changes, when the machine stops at any operation of the disk, then the state is complete, and no older than the
-/// latest that was saved. From there on it goes on, over several crashes.
+/// Given random changes, when the machine stops at any operation of the disk, then the state is complete, and no older
+/// than the latest that was saved. From there on it goes on, over several crashes.
 #[test]
 fn g25_state_survives_a_crash_at_any_operation() {
     let (mut crashes, mut checkpoints, mut unfinished) = (0, 0, 0);

@@ -164,8 +164,8 @@ fn unset(group: &str) -> Update {
     }
 }
 
-/// Given a state with groups, matchers, TTLs, references, origins, own types, secrets and a position, then a checkpoint and a log
-/// are read as they were written.
+/// Given a state with groups, matchers, TTLs, references, origins, own types, secrets and a position, then a checkpoint
+/// and a log are read as they were written.
 #[test]
 fn g25_state_is_read_as_it_was_saved() {
     let mut state = Fixture::new();
@@ -214,7 +214,8 @@ fn g25_document_of_any_name_is_below_the_root_again() {
     assert_eq!(**document, *Path::new("/etc/shop").join(name));
 }
 
-/// Given a state with a checkpoint and a log, when it is cut anywhere, then it is invalid, or it is a state that was saved.
+/// Given a state with a checkpoint and a log, when it is cut anywhere, then it is invalid, or it is a state that was
+/// saved.
 #[test]
 fn g25_cut_state_is_an_earlier_one_or_invalid() {
     let (states, bytes) = history();
@@ -232,8 +233,8 @@ fn g25_cut_state_is_an_earlier_one_or_invalid() {
     assert!(found.iter().all(|times| *times > 0), "{found:?}");
 }
 
-/// Given a state with a checkpoint and a log, when one byte is wrong, then it is invalid; if the byte is in the last record, it may
-/// be the state before that record.
+/// Given a state with a checkpoint and a log, when one byte is wrong, then it is invalid; if the byte is in the last
+/// record, it may be the state before that record.
 #[test]
 fn g25_wrong_byte_never_leads_to_another_state() {
     let (states, bytes) = history();

@@ -14,8 +14,8 @@ fn many(count: usize) -> Update {
     names.collect::<ChangeSet>().into()
 }
 
-/// Given 5,000 resources, when one changes, then at most 4 KB are written, with one sync; what does not change is not written, even
-/// if the store repeats it or lines move (RB-3).
+/// Given 5,000 resources, when one changes, then at most 4 KB are written, with one sync; what does not change is not
+/// written, even if the store repeats it or lines move (RB-3).
 #[test]
 fn state_save_costs_what_the_change_costs() {
     let mut state = Fixture::new();
@@ -88,8 +88,8 @@ fn g25_log_grows_while_no_checkpoint_can_be_made() {
     assert!(state.disk.work().created > 1);
 }
 
-/// Given secrets that are not kept, then their content is nowhere in the file, and the state says that they are missing as long as
-/// there are any.
+/// Given secrets that are not kept, then their content is nowhere in the file, and the state says that they are missing
+/// as long as there are any.
 #[test]
 fn g25_secrets_are_kept_only_on_request() {
     let contains = |state: &Fixture| {
@@ -210,7 +210,8 @@ fn g25_applied_changes_are_saved_soon_and_at_the_end() {
     assert_eq!(state.status.unsaved_for(), Duration::ZERO);
 }
 
-/// Given a full disk, then the error is shown, and changes are collected. When there is room again, all of them are saved.
+/// Given a full disk, then the error is shown, and changes are collected. When there is room again, all of them are
+/// saved.
 #[test]
 fn g25_full_disk_is_reported_until_changes_are_saved() {
     let state = Running::start();
