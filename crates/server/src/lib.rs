@@ -47,7 +47,7 @@
 //! | serve a folder, and follow its changes | [`DirStore`] with [`Builder::store`] |
 //! | follow a source of your own | the trait [`Store`] |
 //! | serve the last good state while the store is away at start | [`SavedState`], with [`Builder::state`] |
-//! | observe clients, deny their calls, prepare the configuration of a node | [`Hooks`] and [`Observer`], with [`Builder::hooks`] |
+//! | observe clients, deny calls, prepare the configuration of a node | [`Hooks`], [`Observer`], [`Builder::hooks`] |
 //! | authenticate clients by certificates | [`Security`] |
 //! | override settings while the server runs | [`Runtime`], with [`Builder::runtime`] |
 //! | find out what a client supports | [`ClientApi::supports`] |

@@ -6,7 +6,7 @@
 //!   session:  ─────────────────▶ pending changes ─────────────────────────────────────────▶ nothing unanswered
 //!                                  ▲  │ another change, or a NACK
 //!                                  └──┘
-//!   change:   begin ─▶ wakes sessions, each counts ─▶ woken ─▶ the last count is gone: observed, and answered in the history
+//!   change:   begin ─▶ wakes sessions, each counts ─▶ woken ─▶ no count left: observed, answered in the history
 //! ```
 //!
 //! A session has pending changes from the change that wakes it until its client has answered everything for the
@@ -157,7 +157,7 @@ enum Answering {
     Followed(Unanswered),
 }
 
-/// What a client has not answered. Empty if it has answered everything.
+/// The unanswered part of the states that a client was sent. Empty if it has answered everything.
 #[derive(Debug, Default)]
 struct Unanswered {
     /// The latest change that concerned the session, until the client has answered everything for it.

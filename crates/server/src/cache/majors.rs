@@ -1,9 +1,9 @@
 //! Older majors of a resource type, served from the resources of the newest one (V-54).
 //!
 //! ```text
-//!   ChangeSet of v4 ──▶ OlderMajors ──┬── as it is ────────────▶ v4 ─┐
-//!                                ├── Translator to v3 ──────▶ v3 ├──▶ Snapshot ──▶ sessions, by the type URL that they ask for
-//!                                └── Translator to v2 ──────▶ v2 ─┘
+//!   ChangeSet of v4 ──▶ OlderMajors ──┬── as it is ────────▶ v4 ─┐
+//!                                     ├── Translator to v3 ──▶ v3 ─┼──▶ Snapshot ──▶ sessions, by requested type URL
+//!                                     └── Translator to v2 ──▶ v2 ─┘
 //! ```
 //! A resource is translated and encoded once per major when it changes, however many clients there are. Each major is a
 //! resource type with its own type URL, so a client gets the major of the type URL that it subscribes to. Resources

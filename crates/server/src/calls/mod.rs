@@ -1,4 +1,4 @@
-//! What every call needs, of whatever service: its peer, limits and budget, the clock, the client log, and the errors
+//! Parts that calls of all services need: the peer, limits and budget, the clock, the client log, and the errors
 //! that end it.
 //!
 //! ```text

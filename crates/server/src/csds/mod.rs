@@ -6,8 +6,8 @@
 //! | `config_status` | `client_status` | when |
 //! |---|---|---|
 //! | `SYNCED` | `ACKED` | the client accepted the served version |
-//! | `STALE` | `ACKED`, `REQUESTED` | the client has, or was sent, another version; `ACKED` if it accepted any version |
-//! | `NOT_SENT` | `REQUESTED`, `DOES_NOT_EXIST` | the client subscribed, but nothing was sent: not yet, or the resource does not exist |
+//! | `STALE` | `ACKED`, `REQUESTED` | the client has, or was sent, another version; `ACKED` if it accepted one |
+//! | `NOT_SENT` | `REQUESTED`, `DOES_NOT_EXIST` | nothing was sent: not yet, or the resource does not exist |
 //! | `ERROR` | `NACKED` | the client NACKed the latest version; `error_state` has its reason |
 //! | `ERROR` | any | the store's version was rolled back after NACKs (S-80); `error_state` has it and the reason |
 //!

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  preamble   0 "oxds state"   12 format   16 salt   24 checksum of the bytes before
-//!  frame      0 "oxF:"   4 kind   8 length   12 number   16 checksum of the bytes before   24 checksum of the content   32 content
+//!  frame      0 "oxF:"   4 kind   8 length   12 number   16 checksum of the bytes before
+//!             24 checksum of the content   32 content
 //! ```
 //!
 //! A frame is written after the end of the file, so a crash leaves complete frames and then, perhaps, a part of one.

@@ -1,7 +1,7 @@
 //! Why a connection, stream or request is not served: the labels of `oxds_denied_total`, `oxds_over_limit_total` and
 //! `oxds_invalid_total`.
 
-/// What denies a call or a secret.
+/// Source of the denial of a call or a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DeniedBy {
     /// Certificates, tokens, and the rules of the operator.

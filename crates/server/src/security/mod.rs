@@ -1,7 +1,7 @@
 //! Authentication and authorization of clients (S-78).
 //!
 //! ```text
-//!   certificate, key, CA ──▶ Reloadable ──▶ handshake ──▶ Identity ──▶ admit(identity, node) ──▶ Grant: groups, secrets
+//!   certificate, key, CA ──▶ Reloadable ──▶ handshake ──▶ Identity ──▶ admit(identity, node) ──▶ Grant: groups, …
 //!                            ▲                                         ▲          └──▶ Denied ──▶ PERMISSION_DENIED
 //!                            │ files changed, or SIGHUP                │
 //!                            ▼                                         │

@@ -63,7 +63,7 @@ struct RuntimeOptions {
     disks: Vec<DiskLayer>,
 }
 
-/// What happens after NACKs of a change from the store.
+/// Handling of NACKs of a change from the store.
 #[derive(Default)]
 struct RollbackOptions {
     on_nack: OnNack,

@@ -3,7 +3,7 @@
 //! ```text
 //!   accept ──▶ (TLS handshake) ──▶ HTTP ──▶ first call ──▶ serve ──▶ closed by the client, or keepalive timeout
 //!     │        └────── within Timers::first_request ────┘     │
-//!     └ at most Limits::connections                           └ shutdown, age, balance ──▶ GOAWAY ──▶ drained, or aborted
+//!     └ at most Limits::connections                           └ shutdown, age, balance ──▶ GOAWAY ──▶ drained or aborted
 //! ```
 
 use std::fmt::Display;

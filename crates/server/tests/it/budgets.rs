@@ -458,7 +458,7 @@ fn ids(page: &Json) -> Vec<String> {
 }
 
 /// Given more clients and loads than a page has, then following `page.next` gives each of them once, although a client
-/// leaves meanwhile. A pattern selects nodes.
+/// leaves between two pages. A pattern selects nodes.
 #[tokio::test]
 async fn status_comes_in_pages() {
     let server = start(|_| {}).await;

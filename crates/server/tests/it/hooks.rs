@@ -298,7 +298,7 @@ impl Observer for Gateways {
     }
 }
 
-/// Given a node hook that creates the resources of a node, when a client sends two requests meanwhile, then it is
+/// Given a node hook that creates the resources of a node, when a client sends two requests while it runs, then it is
 /// answered once the hook returns, with all resources, and the status shows the node as the hook returned it.
 #[tokio::test]
 async fn client_waits_until_the_node_hook_returns() {

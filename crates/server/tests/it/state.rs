@@ -303,7 +303,7 @@ async fn g25_secrets_that_are_not_kept_are_waited_for() {
         node: None,
         ..subscribe(CDS, &[])
     });
-    // The answer to the later request: there is none to the first one.
+    // The answer to the later request. The first one gets no answer.
     assert_eq!(stream.delta().await.type_url, CDS);
     site.mount();
     let response = stream.delta().await;

@@ -1,7 +1,10 @@
 //! The status page: views of the server for people, as HTML that is complete without a script.
 //!
 //! ```text
-//!   request ──▶ long poll: wait until the tag differs ──▶ shared view? ── no ──▶ fleet (shared, ≤ 1/s) ──▶ view ──▶ frame ──▶ response
+//!   request ──▶ long poll: wait until the tag differs ──▶ shared view? ── no ──▶ fleet (shared, ≤ 1/s)
+//!                                                                                  │
+//!                                                                                  ▼
+//!                                                         response ◀── frame ◀── view
 //! ```
 //! Everything that a view shows may come from a hostile client or file: the template escapes it, `parts::shown` bounds
 //! it, and the policy of the page runs no script but its own.

@@ -3,7 +3,7 @@
 //! | status | condition |
 //! |---|---|
 //! | 200 | the client has another version than the current one, and has not rejected that (S-80) |
-//! | 304 | the client has the current version or rejected it with `error_detail`, and nothing changed in 0.8 s, or in the time of its `Prefer: wait=N` |
+//! | 304 | no change in 0.8 s or `Prefer: wait=N`: the client has, or rejected, the current version |
 //! | 400 | the body is not a valid request, or asks for another resource type |
 //! | 403 | HTTP port: the server identifies clients by certificates, which only the gRPC port requests (S-78) |
 //! | 401, 403 | gRPC port: the certificate does not allow this node |

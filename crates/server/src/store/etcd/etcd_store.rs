@@ -36,7 +36,7 @@ struct Running {
     applying: Option<Applied>,
 }
 
-/// A wait for the news that a store can never serve, and has nothing to serve meanwhile.
+/// A wait for the news that a store can never serve, and has nothing to serve until then.
 #[derive(Debug)]
 pub struct Unusable(oneshot::Receiver<String>);
 

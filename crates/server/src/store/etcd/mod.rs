@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The driver is a task of its own, so that the store is followed, and its status is true, while the server is busy
-//! with an update. An update is made when the server takes it: publishes that come meanwhile are one update (G-23).
+//! with an update. An update is made when the server takes it: publishes that come before that are one update (G-23).
 //!
 //! | module | content |
 //! |---|---|

@@ -89,7 +89,7 @@ async fn s24_s25_s29_wildcard_reconnect_at_same_version_is_silent() {
          serve C1=2; takes C1=2; again; serve C2=1; ask C; takes C1=2 C2=1; silent",
     )
     .await;
-    // Another resource was added and removed meanwhile.
+    // Another resource is added and removed in between.
     sotw("serve C1=1; ask C; takes C1=1; serve C2=1; serve -C2; again; ask C; silent").await;
 }
 

@@ -50,7 +50,7 @@ pub fn publish_id() -> PublishId {
 ///
 /// The session knows the number of members, so that of the options is not used.
 ///
-/// `wanted` makes what is published; meanwhile the published state is read. Its `None` ends the publish with
+/// `wanted` makes what is published, while the published state is read. Its `None` ends the publish with
 /// [`PublishError::Invalid`], whatever etcd said. `judge` decides whether the state that would be published is valid,
 /// after [`check`](super::check) for example; it may be asked again if another writer was faster. `notice` is called
 /// for what happens besides.
