@@ -219,9 +219,10 @@ pub(crate) fn brackets(text: &[u8]) -> usize {
 /// does not, and debug builds need many times as much.
 pub(crate) fn on_stack_for<T: Send>(levels: usize, mut recursive: impl FnMut() -> T + Send) -> T {
     const STACK: usize = 32 << 20;
-    const ORDINARY: usize = match cfg!(debug_assertions) {
-        true => 12,
-        false => MAX_DEPTH,
+    const ORDINARY: usize = if cfg!(debug_assertions) {
+        12
+    } else {
+        MAX_DEPTH
     };
     if levels <= ORDINARY {
         return recursive();

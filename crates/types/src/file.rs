@@ -50,6 +50,7 @@ impl From<&Metadata> for Stamp {
 /// A file that cannot be read, or whose content is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
+#[non_exhaustive]
 pub struct FileError {
     /// Path of the file, as it was configured.
     pub path: PathBuf,

@@ -72,9 +72,10 @@ pub fn line(text: &str) -> Cow<'_, str> {
     let mut line = String::with_capacity(text.len());
     // Writing to a string does not fail.
     let _ = Escaping::line(&mut line).write_str(text);
-    match line == text {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(line),
+    if line == text {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(line)
     }
 }
 
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b13_characters_that_deceive_are_escaped() {
+    fn characters_that_deceive_are_escaped() {
         for (raw, escaped) in [
             ("plain: text, ünïcödé", "plain: text, ünïcödé"),
             ("a\nb\r\tc", "a\\nb\\r\\tc"),
@@ -148,7 +149,7 @@ mod tests {
 
     /// Given text in pieces, then commands across their borders are found.
     #[test]
-    fn b13_commands_in_pieces_are_escaped() {
+    fn commands_in_pieces_are_escaped() {
         let mut text = String::new();
         let mut escaping = Escaping::line(&mut text);
         for piece in [" ", ":", ":error::", "#", "#", "[error]"] {
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn b13_json_keeps_its_meaning() {
+    fn json_keeps_its_meaning() {
         let value = serde_json::json!({"a\u{202e}": "b\u{9b}\n\u{e0001}"});
         let pretty = serde_json::to_string_pretty(&value).unwrap();
         let safe = json(pretty.clone());

@@ -26,7 +26,7 @@ impl Decoder {
         self.unread.extend_from_slice(data);
     }
 
-    /// Returns the next whole message and its bytes. Bytes that are not such a message count as none: our own client
+    /// Returns the next whole message and its bytes. Bytes that are not such a message are ignored: our own client
     /// sent them.
     pub(super) fn next<M: Message + Default>(&mut self) -> Option<(Bytes, M)> {
         let length = self.unread.get(1..HEADER)?.try_into().ok()?;

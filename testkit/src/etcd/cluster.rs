@@ -143,9 +143,10 @@ impl Data {
         &mut self,
         request: &LeaseRevokeRequest,
     ) -> Result<LeaseRevokeResponse, Status> {
-        match self.end_lease(request.id) {
-            true => Ok(LeaseRevokeResponse::default()),
-            false => Err(refusal::lease_not_found()),
+        if self.end_lease(request.id) {
+            Ok(LeaseRevokeResponse::default())
+        } else {
+            Err(refusal::lease_not_found())
         }
     }
 
@@ -175,9 +176,10 @@ impl Data {
     }
 
     fn check_space(&self, is_needed: bool) -> Result<(), Status> {
-        match self.is_full && is_needed {
-            true => Err(refusal::no_space()),
-            false => Ok(()),
+        if self.is_full && is_needed {
+            Err(refusal::no_space())
+        } else {
+            Ok(())
         }
     }
 }

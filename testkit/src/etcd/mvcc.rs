@@ -236,9 +236,10 @@ impl Change<'_> {
 
     /// Returns the revision that the store has after the change so far.
     pub(super) fn revision(&self) -> i64 {
-        match self.events.is_empty() {
-            true => self.store.revision,
-            false => self.revision,
+        if self.events.is_empty() {
+            self.store.revision
+        } else {
+            self.revision
         }
     }
 

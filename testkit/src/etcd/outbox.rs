@@ -93,9 +93,10 @@ impl Outbox {
             None => {}
         }
         self.last = Some(response.clone());
-        match fragment && response.encoded_len() >= MAX_REQUEST {
-            true => self.split(&response, MAX_REQUEST, true),
-            false => self.send(response),
+        if fragment && response.encoded_len() >= MAX_REQUEST {
+            self.split(&response, MAX_REQUEST, true)
+        } else {
+            self.send(response)
         }
         if let Some(swapped) = self.swapped.take() {
             self.send(swapped);

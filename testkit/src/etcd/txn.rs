@@ -53,9 +53,10 @@ fn check_operations(request: &TxnRequest, max_operations: usize) -> Result<(), S
 /// # Errors
 /// A refusal.
 pub(super) fn check_range(request: &RangeRequest) -> Result<(), Status> {
-    match request.key.is_empty() {
-        true => Err(refusal::empty_key()),
-        false => Ok(()),
+    if request.key.is_empty() {
+        Err(refusal::empty_key())
+    } else {
+        Ok(())
     }
 }
 
@@ -67,9 +68,10 @@ pub(super) fn check_put(request: &PutRequest) -> Result<(), Status> {
     if request.key.is_empty() {
         return Err(refusal::empty_key());
     }
-    match request.ignore_value && !request.value.is_empty() {
-        true => Err(refusal::value_provided()),
-        false => Ok(()),
+    if request.ignore_value && !request.value.is_empty() {
+        Err(refusal::value_provided())
+    } else {
+        Ok(())
     }
 }
 
@@ -78,9 +80,10 @@ pub(super) fn check_put(request: &PutRequest) -> Result<(), Status> {
 /// # Errors
 /// A refusal.
 pub(super) fn check_delete(request: &DeleteRangeRequest) -> Result<(), Status> {
-    match request.key.is_empty() {
-        true => Err(refusal::empty_key()),
-        false => Ok(()),
+    if request.key.is_empty() {
+        Err(refusal::empty_key())
+    } else {
+        Ok(())
     }
 }
 
@@ -94,9 +97,10 @@ struct Written<'a> {
 impl<'a> Written<'a> {
     fn add_put(&mut self, key: &'a Bytes) -> Result<(), Status> {
         let is_deleted = self.deletes.iter().any(|range| range.contains(key));
-        match is_deleted || !self.puts.insert(key) {
-            true => Err(refusal::duplicate_key()),
-            false => Ok(()),
+        if is_deleted || !self.puts.insert(key) {
+            Err(refusal::duplicate_key())
+        } else {
+            Ok(())
         }
     }
 }
@@ -216,7 +220,7 @@ impl Path {
         for operation in operations(request, succeeded) {
             let response = match &operation.request {
                 Some(Request::Range(range)) => {
-                    // It was checked, so there is no error.
+                    // It was checked before, so it cannot fail.
                     let mut response = change.store().range(range).unwrap_or_default();
                     response.header = header(change);
                     Response::Range(response)
@@ -249,9 +253,10 @@ impl Path {
 }
 
 fn operations(request: &TxnRequest, succeeds: bool) -> &[RequestOp] {
-    match succeeds {
-        true => &request.success,
-        false => &request.failure,
+    if succeeds {
+        &request.success
+    } else {
+        &request.failure
     }
 }
 
@@ -267,9 +272,10 @@ pub(super) fn check_state(
     if request.lease != 0 && !leases.exists(request.lease) {
         return Err(refusal::lease_not_found());
     }
-    match request.ignore_value && store.get(&request.key).is_none() {
-        true => Err(refusal::key_not_found()),
-        false => Ok(()),
+    if request.ignore_value && store.get(&request.key).is_none() {
+        Err(refusal::key_not_found())
+    } else {
+        Ok(())
     }
 }
 

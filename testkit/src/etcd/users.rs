@@ -96,9 +96,10 @@ impl Users {
         let token = token.ok_or_else(refusal::no_user)?;
         let user = self.tokens.get(token).and_then(|name| self.users.get(name));
         let user = user.ok_or_else(refusal::invalid_token)?;
-        match user.is_root || needs.iter().all(|need| user.may(*need)) {
-            true => Ok(()),
-            false => Err(refusal::permission_denied()),
+        if user.is_root || needs.iter().all(|need| user.may(*need)) {
+            Ok(())
+        } else {
+            Err(refusal::permission_denied())
         }
     }
 }

@@ -174,9 +174,10 @@ impl Watches {
         checked.map_err(|status| {
             // etcd#12385
             let hides_reason = self.member.faults().denies_expired_tokens;
-            match hides_reason && status.code() != Code::PermissionDenied {
-                true => refusal::permission_denied(),
-                false => status,
+            if hides_reason && status.code() != Code::PermissionDenied {
+                refusal::permission_denied()
+            } else {
+                status
             }
         })
     }

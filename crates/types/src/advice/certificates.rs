@@ -33,9 +33,10 @@ pub(super) fn check(
         return;
     }
     let known: Vec<_> = providers.iter().map(|name| format!("{name:?}")).collect();
-    let known = match known.is_empty() {
-        true => "which has none".to_owned(),
-        false => format!("expected {}", known.join(" or ")),
+    let known = if known.is_empty() {
+        "which has none".to_owned()
+    } else {
+        format!("expected {}", known.join(" or "))
     };
     let text = format!(
         "certificate provider {name:?} is not in the bootstrap, {known}: gRPC clients reject the resource"

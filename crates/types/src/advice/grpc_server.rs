@@ -106,9 +106,10 @@ fn shown(socket: &SocketAddress) -> String {
         Some(PortSpecifier::NamedPort(name)) => name.clone(),
         None => "0".to_owned(),
     };
-    match socket.address.contains(':') {
-        true => format!("[{}]:{port}", socket.address),
-        false => format!("{}:{port}", socket.address),
+    if socket.address.contains(':') {
+        format!("[{}]:{port}", socket.address)
+    } else {
+        format!("{}:{port}", socket.address)
     }
 }
 
@@ -165,17 +166,14 @@ fn check_chain(chain: &FilterChain, path: &mut FieldPath, report: &mut OnAdvice<
     };
     path.push(Step::Field("transport_socket"));
     path.push(Step::Field("typed_config"));
-    match config.type_url.ends_with(TLS) {
-        true => {
-            if let Ok(tls) = DownstreamTlsContext::decode(&*config.value) {
-                check_tls(&tls, path, report);
-            }
+    if config.type_url.ends_with(TLS) {
+        if let Ok(tls) = DownstreamTlsContext::decode(&*config.value) {
+            check_tls(&tls, path, report);
         }
-        false => {
-            let text =
-                "gRPC servers reject transport sockets other than DownstreamTlsContext (gRFC A29)";
-            report_at(path, [], RULE, text, report);
-        }
+    } else {
+        let text =
+            "gRPC servers reject transport sockets other than DownstreamTlsContext (gRFC A29)";
+        report_at(path, [], RULE, text, report);
     }
     path.pop();
     path.pop();

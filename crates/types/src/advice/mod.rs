@@ -33,7 +33,7 @@ use report::OnAdvice;
 
 /// Facts about the clients.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct ClientFacts<'a> {
     /// Certificate providers of their bootstrap.
     pub(crate) providers: Option<&'a BTreeSet<String>>,
     /// Rules of those that speak gRPC.
@@ -46,7 +46,7 @@ pub(crate) fn advise(
     message: &DynamicMessage,
     value: &[u8],
     path: &mut FieldPath,
-    known: Known<'_>,
+    known: ClientFacts<'_>,
     report: &mut OnAdvice<'_>,
 ) {
     let base = path.steps().len();

@@ -22,9 +22,10 @@ fn warnings(yaml: &str) -> Vec<String> {
 
 /// A listener with these filter chains, and a default chain. Chains have no filters.
 fn listener(chains: &str, has_default: bool) -> String {
-    let default = match has_default {
-        true => "default_filter_chain: {}\n",
-        false => "",
+    let default = if has_default {
+        "default_filter_chain: {}\n"
+    } else {
+        ""
     };
     format!(
         "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener\nname: front\n{default}filter_chains:\n{chains}"
@@ -225,9 +226,10 @@ fn rbac_policy_that_never_matches_is_reported() {
         let expected = format!(
             "8: {path}.permissions: the policy never matches: no request meets its permissions"
         );
-        match is_reported {
-            true => assert_eq!(found, [expected], "{permissions}"),
-            false => assert_eq!(found, [""; 0], "{permissions}"),
+        if is_reported {
+            assert_eq!(found, [expected], "{permissions}")
+        } else {
+            assert_eq!(found, [""; 0], "{permissions}")
         }
     }
     let no_one =

@@ -15,6 +15,7 @@ use crate::schema::{self, Message, Shape, Type, WellKnown, unpack};
 
 /// The reason for which resources cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EncodeError {
     /// The descriptors know no such message.
     #[error("unknown message type `{0}`")]

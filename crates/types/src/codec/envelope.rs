@@ -48,9 +48,10 @@ pub fn request_to_json(request: &DiscoveryRequest) -> Result<Vec<u8>, EncodeErro
 /// The text is not JSON, a field has the wrong type, or a resource has an unknown type, which JSON cannot skip.
 pub fn response_from_json(text: &[u8]) -> Result<DiscoveryResponse, ResponseError> {
     // The pool with both versions is built only if a text needs it.
-    let pool = match text.windows(API_V2.len()).any(|window| window == API_V2) {
-        true => descriptor::v2_pool(),
-        false => descriptor::pool(),
+    let pool = if text.windows(API_V2.len()).any(|window| window == API_V2) {
+        descriptor::v2_pool()
+    } else {
+        descriptor::pool()
     };
     let mut response: DiscoveryResponse = from_json(pool, RESPONSE, text).map_err(ResponseError)?;
     for any in &mut response.resources {

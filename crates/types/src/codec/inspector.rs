@@ -30,9 +30,10 @@ struct Inspection<'a> {
 
 impl Unknown {
     pub(super) fn by(options: &Options) -> Self {
-        match options.allow_unknown_fields {
-            true => Self::Accept,
-            false => Self::Reject,
+        if options.allow_unknown_fields {
+            Self::Accept
+        } else {
+            Self::Reject
         }
     }
 }

@@ -45,12 +45,13 @@ struct Carried<'a> {
 impl Carried<'_> {
     /// Returns the same for the content of a message. A response in a wrapper in a response … has no other end.
     fn inside(self) -> Result<Self, Reason> {
-        match self.level < MAX_DEPTH {
-            true => Ok(Self {
+        if self.level < MAX_DEPTH {
+            Ok(Self {
                 level: self.level + 1,
                 ..self
-            }),
-            false => Err(Reason::too_deep()),
+            })
+        } else {
+            Err(Reason::too_deep())
         }
     }
 }

@@ -82,6 +82,7 @@ impl Document {
 /// A file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}{reason}", self.position.map(|at| format!("{at}: ")).unwrap_or_default())]
+#[non_exhaustive]
 pub struct DocumentError {
     /// Line and column, if the parser knows them.
     pub position: Option<Position>,

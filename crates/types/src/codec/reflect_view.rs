@@ -17,9 +17,10 @@ impl Serialize for AnyView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(TYPE, self.type_url)?;
-        match is_well_known(self.message) {
-            true => map.serialize_entry("value", &MessageView(self.message))?,
-            false => fields(self.message, &mut map)?,
+        if is_well_known(self.message) {
+            map.serialize_entry("value", &MessageView(self.message))?
+        } else {
+            fields(self.message, &mut map)?
         }
         map.end()
     }

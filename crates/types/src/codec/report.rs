@@ -89,7 +89,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Adds the errors of a message that is no resource of its own, and returns its warnings; `None` if there are errors.
+    /// Adds the errors of a message that is a part of a resource, and returns its warnings; `None` if it has errors.
     pub(super) fn message(&mut self, walk: Walk, read: Result<(), Reason>) -> Option<Vec<Error>> {
         let mut document = Document::new("", 0, Locating::No);
         let walked = walk.finish();
@@ -223,9 +223,10 @@ impl<'a> Report<'a> {
         let key = resource.map(|one| (one.resource_type.clone(), one.name.to_string()));
         let is_located = document.notices > 0;
         document.notices = document.notices.saturating_sub(1);
-        let position = match is_located {
-            true => document.locate(&notice.path),
-            false => None,
+        let position = if is_located {
+            document.locate(&notice.path)
+        } else {
+            None
         };
         let mut error = self.error_at(document, position, &notice.path, key, reason);
         if !is_located {

@@ -88,6 +88,7 @@ impl Default for Options {
 
 /// A valid resource, read from a file or made from a message.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LoadedResource {
     /// Type of the resource.
     pub resource_type: ResourceType,

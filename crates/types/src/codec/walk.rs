@@ -8,7 +8,7 @@ use serde::de;
 use super::notice::{About, Notice};
 use super::resource::{Draft, Options};
 use crate::ResourceType;
-use crate::advice::{Known, advise};
+use crate::advice::{ClientFacts, advise};
 use crate::depth::{MAX_DEPTH, TooDeep};
 use crate::error::Reason;
 use crate::name::canonical;
@@ -39,7 +39,7 @@ impl Context<'_> {
         if !self.walk.is_noticing {
             return;
         }
-        let known = Known {
+        let known = ClientFacts {
             providers: self.options.certificate_providers.as_ref(),
             grpc: self.options.grpc_rules.as_ref(),
         };

@@ -9,6 +9,7 @@ use crate::path::{FieldPath, Step};
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct FieldChange {
     pub(super) path: FieldPath,
     /// The difference.

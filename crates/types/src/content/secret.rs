@@ -50,7 +50,7 @@ const SECRETS: [&str; 2] = [
     "envoy.extensions.transport_sockets.tls.v3.Secret",
     "envoy.api.v2.auth.Secret",
 ];
-/// Messages whose names of files and of variables are no secrets, though the data may be one.
+/// Messages whose names of files and of variables are public, though the data may be secret.
 const DATA_SOURCES: [&str; 2] = [
     "envoy.config.core.v3.DataSource",
     "envoy.api.v2.core.DataSource",
@@ -126,7 +126,7 @@ pub(super) fn hide_secrets(content: &mut Content, name: &str) {
     }
 }
 
-/// Hides a text, and the texts of a list. Numbers and messages of a field with descriptors are no secrets.
+/// Hides a text, and the texts of a list. Numbers and messages of a field with descriptors are not hidden.
 fn hide_texts(content: &mut Content) {
     match content {
         Content::Scalar(Value::String(_)) => hide(content),

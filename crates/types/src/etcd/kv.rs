@@ -98,7 +98,7 @@ pub struct PutRequest {
     /// Lease to attach the key to, or 0.
     #[prost(int64, tag = "3")]
     pub lease: i64,
-    /// Keep the value that the key has; an error if there is no key.
+    /// Keep the value that the key has; an error if the key does not exist.
     #[prost(bool, tag = "5")]
     pub ignore_value: bool,
 }

@@ -27,7 +27,7 @@ pub struct LeaseGrantResponse {
     /// Time to live that etcd chose, in seconds.
     #[prost(int64, tag = "3")]
     pub ttl: i64,
-    /// Why there is no lease.
+    /// Reason why etcd grants no lease.
     #[prost(string, tag = "4")]
     pub error: String,
 }

@@ -63,9 +63,10 @@ impl ClientFeatures {
         let valid = segments
             .clone()
             .all(|segment| !segment.is_empty() && segment.chars().all(is_plain));
-        match valid && segments.count() > 1 {
-            true => Ok(()),
-            false => Err(InvalidFeature(feature.chars().take(100).collect())),
+        if valid && segments.count() > 1 {
+            Ok(())
+        } else {
+            Err(InvalidFeature(feature.chars().take(100).collect()))
         }
     }
 }

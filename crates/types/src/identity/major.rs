@@ -126,9 +126,10 @@ impl fmt::Display for Majors {
         }
         for (index, major) in self.supported.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            let note = match self.has(*major) {
-                true => "",
-                false => " (not opted in)",
+            let note = if self.has(*major) {
+                ""
+            } else {
+                " (not opted in)"
             };
             write!(f, "{comma}{major}{note}")?;
         }
@@ -139,6 +140,7 @@ impl fmt::Display for Majors {
 /// Client and server have no major in common.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no common API version: the client allows {client}; the server supports {server}")]
+#[non_exhaustive]
 pub struct NoCommonMajor {
     /// Majors of the client.
     pub client: Majors,

@@ -161,11 +161,13 @@ impl<'a> ClientApi<'a> {
 
     fn has_feature(&self, feature: &str) -> Support {
         let features = &self.node.client_features;
-        match features.iter().any(|known| known == feature) {
-            true => Support::Yes,
+        if features.iter().any(|known| known == feature) {
+            Support::Yes
+        } else if features.is_empty() {
             // A client without any feature may be older than the field.
-            false if features.is_empty() => Support::Unknown,
-            false => Support::No,
+            Support::Unknown
+        } else {
+            Support::No
         }
     }
 

@@ -36,13 +36,19 @@ const TYPE_EDS: i32 = 3;
 /// references.
 #[must_use]
 pub fn references(resource_type: &ResourceType, value: &[u8]) -> Vec<Reference> {
-    let mut found = Found::default();
+    let mut found = CollectedReferences::default();
     match *resource_type {
-        ResourceType::LISTENER => found.message(value, Found::listener),
-        ResourceType::ROUTE => found.message(value, |f, m: &_| Found::route_configuration(f, m)),
-        ResourceType::SCOPED_ROUTE => found.message(value, |f, m: &_| Found::scoped_route(f, m)),
-        ResourceType::VIRTUAL_HOST => found.message(value, |f, m: &_| Found::virtual_host(f, m)),
-        ResourceType::CLUSTER => found.message(value, Found::cluster),
+        ResourceType::LISTENER => found.message(value, CollectedReferences::listener),
+        ResourceType::ROUTE => found.message(value, |f, m: &_| {
+            CollectedReferences::route_configuration(f, m)
+        }),
+        ResourceType::SCOPED_ROUTE => {
+            found.message(value, |f, m: &_| CollectedReferences::scoped_route(f, m))
+        }
+        ResourceType::VIRTUAL_HOST => {
+            found.message(value, |f, m: &_| CollectedReferences::virtual_host(f, m))
+        }
+        ResourceType::CLUSTER => found.message(value, CollectedReferences::cluster),
         _ => {}
     }
     found
@@ -78,9 +84,9 @@ pub fn may_refer(from: &ResourceType, to: &ResourceType) -> bool {
 }
 
 #[derive(Default)]
-struct Found(BTreeSet<(ResourceType, String)>);
+struct CollectedReferences(BTreeSet<(ResourceType, String)>);
 
-impl Found {
+impl CollectedReferences {
     /// Decodes a message, and collects its references.
     fn message<M: Message + Default>(&mut self, value: &[u8], collect: impl Fn(&mut Self, &M)) {
         if let Ok(message) = M::decode(value) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 mod table;
 
 pub use table::{ADS, Service};
-use table::{KNOWN, Known};
+use table::{KNOWN, TypeRow};
 
 /// The prefix of every type URL of an xDS resource.
 pub const TYPE_URL_PREFIX: &str = "type.googleapis.com/";
@@ -188,7 +188,7 @@ impl ResourceType {
         }
     }
 
-    fn row(&self) -> Option<&'static Known> {
+    fn row(&self) -> Option<&'static TypeRow> {
         match &self.0 {
             Repr::Known(index) => KNOWN.get(usize::from(*index)),
             Repr::Other(_) => None,

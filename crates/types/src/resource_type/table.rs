@@ -34,7 +34,7 @@ pub const ADS: [Service; 2] = [
 ];
 
 /// A row of the table.
-pub(super) struct Known {
+pub(super) struct TypeRow {
     pub(super) short_name: &'static str,
     pub(super) v3_url: &'static str,
     pub(super) v2_url: Option<&'static str>,
@@ -72,8 +72,8 @@ macro_rules! url {
 }
 
 /// Rows by the index in the constants of `ResourceType`. A test compares the two.
-pub(super) static KNOWN: [Known; 11] = [
-    Known {
+pub(super) static KNOWN: [TypeRow; 11] = [
+    TypeRow {
         short_name: "cds",
         v3_url: url!("envoy.config.cluster.v3.Cluster"),
         v2_url: Some(url!("envoy.api.v2.Cluster")),
@@ -89,7 +89,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:clusters"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "eds",
         v3_url: url!("envoy.config.endpoint.v3.ClusterLoadAssignment"),
         v2_url: Some(url!("envoy.api.v2.ClusterLoadAssignment")),
@@ -105,7 +105,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:endpoints"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "leds",
         v3_url: url!("envoy.config.endpoint.v3.LbEndpoint"),
         v2_url: None,
@@ -116,7 +116,7 @@ pub(super) static KNOWN: [Known; 11] = [
         ),
         v2_service: None,
     },
-    Known {
+    TypeRow {
         short_name: "sds",
         v3_url: url!("envoy.extensions.transport_sockets.tls.v3.Secret"),
         v2_url: Some(url!("envoy.api.v2.auth.Secret")),
@@ -132,7 +132,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:secrets"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "lds",
         v3_url: url!("envoy.config.listener.v3.Listener"),
         v2_url: Some(url!("envoy.api.v2.Listener")),
@@ -148,7 +148,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:listeners"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "rds",
         v3_url: url!("envoy.config.route.v3.RouteConfiguration"),
         v2_url: Some(url!("envoy.api.v2.RouteConfiguration")),
@@ -164,7 +164,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:routes"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "srds",
         v3_url: url!("envoy.config.route.v3.ScopedRouteConfiguration"),
         v2_url: Some(url!("envoy.api.v2.ScopedRouteConfiguration")),
@@ -180,7 +180,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:scoped-routes"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "vhds",
         v3_url: url!("envoy.config.route.v3.VirtualHost"),
         v2_url: Some(url!("envoy.api.v2.route.VirtualHost")),
@@ -194,7 +194,7 @@ pub(super) static KNOWN: [Known; 11] = [
             delta "VirtualHosts"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "rtds",
         v3_url: url!("envoy.service.runtime.v3.Runtime"),
         v2_url: Some(url!("envoy.service.discovery.v2.Runtime")),
@@ -210,7 +210,7 @@ pub(super) static KNOWN: [Known; 11] = [
             "/v2/discovery:runtime"
         )),
     },
-    Known {
+    TypeRow {
         short_name: "ecds",
         v3_url: url!("envoy.config.core.v3.TypedExtensionConfig"),
         v2_url: None,
@@ -222,7 +222,7 @@ pub(super) static KNOWN: [Known; 11] = [
         ),
         v2_service: None,
     },
-    Known {
+    TypeRow {
         short_name: "rlsc",
         v3_url: url!("ratelimit.config.ratelimit.v3.RateLimitConfig"),
         v2_url: None,

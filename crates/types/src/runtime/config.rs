@@ -18,6 +18,7 @@ const CONFIG_SOURCE: &str = "envoy.config.core.v3.ConfigSource";
 
 /// The layers of a configuration; later ones win.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Layered {
     /// Layers in their order.
     pub layers: Vec<LayerConfig>,
@@ -223,9 +224,10 @@ impl DiskFields {
         if self.symlink_root.as_os_str().is_empty() {
             return Err("disk_layer.symlink_root: not set: expected a folder".to_owned());
         }
-        let path = match self.subdirectory.as_os_str().is_empty() {
-            true => self.symlink_root,
-            false => self.symlink_root.join(self.subdirectory),
+        let path = if self.subdirectory.as_os_str().is_empty() {
+            self.symlink_root
+        } else {
+            self.symlink_root.join(self.subdirectory)
         };
         match (self.append_service_cluster, cluster) {
             // Envoy: a missing folder is an empty layer.

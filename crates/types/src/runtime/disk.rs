@@ -48,6 +48,7 @@ pub struct DiskState {
 
 /// A layer that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiskError {
     /// Path of the file or folder with the error.
     pub path: PathBuf,
@@ -185,11 +186,15 @@ impl DiskState {
     /// Returns the folders in which a change of a file is a change of the layer, each once.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         let entries = self.entries.iter();
-        entries.filter_map(|(key, (path, _, is_folder))| match is_folder {
-            true => Some(&**path),
-            // The layer is a file, which is replaced in its folder.
-            false if key.is_empty() => path.parent(),
-            false => None,
+        entries.filter_map(|(key, (path, _, is_folder))| {
+            if *is_folder {
+                Some(&**path)
+            } else if key.is_empty() {
+                // The layer is a file, which is replaced in its folder.
+                path.parent()
+            } else {
+                None
+            }
         })
     }
 

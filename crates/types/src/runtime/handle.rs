@@ -44,6 +44,7 @@ pub struct Subscription {
 /// A layer that the runtime does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown layer {name:?}: expected one of {}", known.join(", "))]
+#[non_exhaustive]
 pub struct UnknownLayer {
     /// Name of the layer.
     pub name: String,
@@ -166,7 +167,7 @@ impl Runtime {
     /// Sets keys of the admin layer, or removes them (`None`): all of them, or none.
     ///
     /// # Errors
-    /// There is no admin layer, or a value is invalid.
+    /// The runtime has no admin layer, or a value is invalid.
     pub fn modify(
         &self,
         changes: impl IntoIterator<Item = (String, Option<Value>)>,

@@ -15,13 +15,13 @@ use super::value::Value;
 /// The layers of a runtime as one. Immutable; clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    state: Arc<State>,
+    state: Arc<MergedLayers>,
     /// Part of the program that reads, and where its reads are recorded.
     reader: Option<(&'static str, Arc<Readers>)>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MergedLayers {
     layers: Vec<Layer>,
     /// Number of different keys.
     keys: usize,
@@ -61,7 +61,7 @@ impl Snapshot {
 
     fn of(layers: Vec<Layer>, keys: usize) -> Self {
         Self {
-            state: Arc::new(State { layers, keys }),
+            state: Arc::new(MergedLayers { layers, keys }),
             reader: None,
         }
     }

@@ -41,9 +41,10 @@ fn address(cluster: &Value) -> Result<String, String> {
         let port = get(address, "port_value")?.as_u64()?;
         // gRPC, "Name resolution": an IPv6 address has brackets.
         let is_v6 = host.contains(':') && !host.starts_with('[');
-        Some(match is_v6 {
-            true => format!("[{host}]:{port}"),
-            false => format!("{host}:{port}"),
+        Some(if is_v6 {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
         })
     };
     let read = address.and_then(read);

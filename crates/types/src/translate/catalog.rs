@@ -212,9 +212,10 @@ impl Catalog {
     pub(super) fn becomes(&self, message: &str) -> Becomes<'_> {
         let Some(slot) = self.index.get(message) else {
             // A custom extension is not part of the API, so it is the same in all majors.
-            return match self.is_newer(message) {
-                true => Becomes::Nothing,
-                false => Becomes::Itself,
+            return if self.is_newer(message) {
+                Becomes::Nothing
+            } else {
+                Becomes::Itself
             };
         };
         match self.chain(&self.slots[*slot]) {

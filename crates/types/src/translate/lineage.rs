@@ -81,7 +81,7 @@ impl Lineage {
             });
         };
         let major = Major::of_package(message.package_name());
-        // The full name has the version of the package: names of messages are no versions.
+        // The full name has the version of the package: names of messages are not versions.
         if Major::of_package(previous) >= major {
             let previous = previous.to_owned();
             return error(TreeErrorCause::NotOlder { previous });

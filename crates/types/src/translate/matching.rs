@@ -7,7 +7,7 @@
 //! | `a` | `a`, whatever its number |
 //! | the default value of an enum, without a match | the default value, if its name says that it is unavailable |
 //!
-//! A number alone is no match: it may have got a new meaning.
+//! A number alone does not match: it may have got a new meaning.
 
 use std::borrow::Cow;
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Translator`] is made from descriptors. The annotations of the API say which message replaced which
 //! (`udpa.annotations.versioning.previous_message_type`), and which field or enum value was renamed
-//! (`field_migrate`, `enum_value_migrate`); names decide where there is no annotation. Facts that both lack are data
+//! (`field_migrate`, `enum_value_migrate`); names decide without an annotation. Facts that both lack are data
 //! ([`Correction`]).
 //!
 //! | | translation |

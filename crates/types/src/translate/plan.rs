@@ -231,9 +231,12 @@ pub(super) fn change(
     let (from, to) = (&chain[0], &chain[chain.len() - 1]);
     let steps: Vec<Matches<FieldDescriptor>> = chain
         .windows(2)
-        .map(|pair| match down {
-            false => matching::fields(renames, &pair[0], &pair[1], errors),
-            true => inverted(matching::fields(renames, &pair[1], &pair[0], errors)),
+        .map(|pair| {
+            if down {
+                inverted(matching::fields(renames, &pair[1], &pair[0], errors))
+            } else {
+                matching::fields(renames, &pair[0], &pair[1], errors)
+            }
         })
         .collect();
     let mut compiling = Compiling {
@@ -375,14 +378,17 @@ impl Compiling<'_> {
             .collect();
         let steps: Vec<_> = enums
             .windows(2)
-            .map(|pair| match self.down {
-                false => matching::values(self.renames, &pair[0], &pair[1], self.errors),
-                true => inverted(matching::values(
-                    self.renames,
-                    &pair[1],
-                    &pair[0],
-                    self.errors,
-                )),
+            .map(|pair| {
+                if self.down {
+                    inverted(matching::values(
+                        self.renames,
+                        &pair[1],
+                        &pair[0],
+                        self.errors,
+                    ))
+                } else {
+                    matching::values(self.renames, &pair[0], &pair[1], self.errors)
+                }
             })
             .collect();
         // A number can have several names.

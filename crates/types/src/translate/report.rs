@@ -86,6 +86,7 @@ pub enum Incompatibility {
 /// A field that the translated message lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}{}{cause}", path, if path.is_empty() { "" } else { ": " })]
+#[non_exhaustive]
 pub struct Dropped {
     /// Path to the field in the message before the translation; empty for the message itself. An `Any` adds no step.
     pub path: String,
@@ -95,6 +96,7 @@ pub struct Dropped {
 
 /// A translated message.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Translation {
     /// Full name of the message in the other major.
     pub message: String,
@@ -107,6 +109,7 @@ pub struct Translation {
 /// An error of the descriptors: majors that do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[error("{file}: {element}: {cause}")]
+#[non_exhaustive]
 pub struct TreeError {
     /// Import path of the file that declares the element.
     pub file: String,

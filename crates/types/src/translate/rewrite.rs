@@ -29,7 +29,7 @@ pub(super) struct Rewriter<'a, 'n> {
 
 /// Facts about a message that its fields share while they are rewritten.
 #[derive(Default)]
-struct Seen {
+struct MessageFacts {
     /// Number of items so far of each list.
     items: Vec<(u32, usize)>,
     /// Number of the field that is set in each oneof where fields meet: oneof, field.
@@ -88,7 +88,7 @@ impl<'a> Rewriter<'a, '_> {
             let field = plan.field(number);
             field.is_some_and(|field| field.shape == Shape::Map)
         };
-        let mut seen = Seen::default();
+        let mut seen = MessageFacts::default();
         if plan.has_replaced() {
             let mut rest = input;
             while !rest.is_empty() {
@@ -127,7 +127,7 @@ impl<'a> Rewriter<'a, '_> {
         field: &'a FieldPlan,
         at: &Occurrence<'_>,
         trail: &Trail<'_>,
-        seen: &mut Seen,
+        seen: &mut MessageFacts,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
         let trail = &trail.then(TrailStep::Field(&field.name));
@@ -184,7 +184,7 @@ impl<'a> Rewriter<'a, '_> {
         oneof: &str,
         field: &FieldPlan,
         trail: &Trail<'_>,
-        seen: &mut Seen,
+        seen: &mut MessageFacts,
     ) -> bool {
         let Some((_, first)) = seen.oneofs.iter().find(|(name, _)| name == oneof) else {
             seen.oneofs.push((oneof.to_owned(), field.number));
@@ -210,7 +210,7 @@ impl<'a> Rewriter<'a, '_> {
         field: &'a FieldPlan,
         at: &Occurrence<'_>,
         trail: &Trail<'_>,
-        seen: &mut Seen,
+        seen: &mut MessageFacts,
         out: &mut Vec<u8>,
     ) -> Result<(), DecodeError> {
         if matches!(field.action, Action::Copy) && field.to.is_list {

@@ -169,9 +169,10 @@ impl<'a> Rewriter<'a, '_> {
                 put_entry(&entry.key, &entry.value, &mut rest);
             } else {
                 let trail = &trail.then(TrailStep::Field(&entry.key));
-                let value = match entry.key == "value" {
-                    true => self.json(&entry.value, plan, trail)?,
-                    false => Some(entry.value.to_vec()),
+                let value = if entry.key == "value" {
+                    self.json(&entry.value, plan, trail)?
+                } else {
+                    Some(entry.value.to_vec())
                 };
                 if let Some(value) = value {
                     put_entry(&entry.key, &value, out);
@@ -226,12 +227,13 @@ impl<'a> Rewriter<'a, '_> {
             }
             (Shape::One, _) => {
                 let value = self.element(field, value, trail)?;
-                Ok(value.map(|value| match field.to.is_list {
-                    false => value,
-                    true => {
+                Ok(value.map(|value| {
+                    if field.to.is_list {
                         let mut list = Vec::new();
                         put(1, &value, &mut list);
                         wrapped(LIST, &list)
+                    } else {
+                        value
                     }
                 }))
             }

@@ -16,6 +16,7 @@ pub(crate) use check::{Nested, check};
 
 /// A value that breaks a rule of the API.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// Path to the field; empty for the message itself.
     pub path: String,

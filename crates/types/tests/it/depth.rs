@@ -100,7 +100,7 @@ fn too_deep(format: Format, bytes: &[u8]) -> String {
 /// Given an extension with 100 levels of messages, then every format reads it. Given 101, then every format has one
 /// finding.
 #[test]
-fn b9_each_format_has_the_limit_of_protobuf() {
+fn each_format_has_the_limit_of_protobuf() {
     for (format, bytes) in files(LIMIT) {
         let loaded = decode(Path::new("deep"), format, &bytes, &Options::default());
         let loaded = loaded.unwrap_or_else(|errors| panic!("{format:?}: {errors:?}"));
@@ -120,7 +120,7 @@ fn b9_each_format_has_the_limit_of_protobuf() {
 
 /// Given 6,000 messages that only carry the next one, then the file is refused.
 #[test]
-fn b9_nested_wrappers_in_a_binary_file_are_refused() {
+fn nested_wrappers_in_a_binary_file_are_invalid() {
     let cluster = any(CLUSTER, field(1, b"a"));
     let wrapped = |levels: usize, message: &str, number: Option<u8>| {
         let file = (0..levels).fold(cluster.clone(), |inner, _| {
@@ -147,7 +147,7 @@ fn b9_nested_wrappers_in_a_binary_file_are_refused() {
 /// Given a cluster with 8,000 messages, each in an `Any` of the one before, then the file is refused with the path, and
 /// writers refuse the resource.
 #[test]
-fn b9_any_in_any_of_a_resource_is_refused() {
+fn any_in_any_of_a_resource_is_invalid() {
     let of_any = (0..8000).fold(any(ROUTER, Vec::new()), |inner, _| {
         any(ANY, inner.encode_to_vec())
     });
@@ -188,7 +188,7 @@ fn b9_any_in_any_of_a_resource_is_refused() {
 /// Given values in `Struct` and `ListValue`, in a field and in an `Any`, which have two or three messages for each level of a text,
 /// then every format refuses those that no protobuf decoder reads, with path and line.
 #[test]
-fn b9_levels_of_struct_and_list_values_are_counted() {
+fn levels_of_struct_and_list_values_are_counted() {
     let structs = |levels| nested(levels, |inner| format!("{{\"a\": {inner}}}"), "{}");
     let lists = |levels| {
         format!(
@@ -235,7 +235,7 @@ fn b9_levels_of_struct_and_list_values_are_counted() {
 /// Given JSON of REST discovery with nested messages, lists or unknown fields, then it is read up to the limit, and
 /// refused beyond.
 #[test]
-fn b9_rest_json_has_the_same_limit() {
+fn rest_json_has_the_same_limit() {
     let response = |content: &str| format!("{{\"resources\": [{content}]}}").into_bytes();
     let [_, (_, deep), ..] = files(LIMIT + 1);
     let [_, (_, fits), ..] = files(LIMIT);
@@ -254,7 +254,7 @@ fn b9_rest_json_has_the_same_limit() {
 
 /// The decoder reads the entries of a map with any wire type as if they had a length. Found by a fuzzer.
 #[test]
-fn b9_g_maps_of_any_wire_type_count() {
+fn maps_of_any_wire_type_count() {
     for wire_type in 0..6 {
         // Metadata in field 25 of a cluster, a map of `Any`s in field 2 of that.
         let mut cluster = field(1, b"x");

@@ -30,7 +30,7 @@ fn s72_file_extension_selects_the_format() {
 
 /// The configuration of an extension may be a `TypedStruct`, of both packages (gRFC A39).
 #[test]
-fn d5_typed_struct_is_an_extension_configuration() {
+fn typed_struct_is_an_extension_configuration() {
     for package in ["xds.type.v3", "udpa.type.v1"] {
         let config = |value: &str| {
             format!(
