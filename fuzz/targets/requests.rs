@@ -29,11 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
         1 => Protocol::Delta,
         _ => return wire::elements(bytes).for_each(rest),
     };
-    let config = Arc::new(Config {
-        max_names: 50,
-        ..Config::default()
-    });
-    let mut session = Session::new(protocol, Scope::Aggregated, config);
+    let mut config = Config::default();
+    config.max_names = 50;
+    let mut session = Session::new(protocol, Scope::Aggregated, Arc::new(config));
     let mut now = Instant::EPOCH;
     for message in wire::elements(bytes) {
         let request = match protocol {

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a8_silent_peer_is_pinged_then_closed() {
+    fn silent_peer_is_pinged_then_closed() {
         let mut keepalive = watching();
         assert_eq!(keepalive.poll_timeout(), Some(at(300)));
         assert_eq!(
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a8_bytes_delay_the_ping_by_a_whole_interval() {
+    fn bytes_delay_the_ping_by_a_whole_interval() {
         let mut keepalive = watching();
         keepalive.handle_activity(at(100));
         keepalive.handle_activity(at(250));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a8_byte_after_the_ping_keeps_the_connection() {
+    fn byte_after_the_ping_keeps_the_connection() {
         let mut keepalive = watching();
         keepalive.handle_timeout(at(300), true);
         keepalive.handle_activity(at(310));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a8_connection_without_calls_is_not_pinged() {
+    fn connection_without_calls_is_not_pinged() {
         let mut keepalive = watching();
         assert_eq!(
             keepalive.handle_timeout(at(300), false),

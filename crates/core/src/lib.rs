@@ -1,5 +1,9 @@
 //! The xDS protocol as pure state machines.
 //!
+//! **Internal to oxds; no stability is promised.** Its version stays 0.0.x, and any release may change any item. Use
+//! `oxds-client`, `oxds-server`, `oxds-channel` or `oxds-grpc-server`, which re-export the items of this crate that are meant for
+//! users; those keep the promises of the crate that re-exports them.
+//!
 //! ```text
 //!            server                                                client
 //!  ChangeSet ─► snapshot ─► session ◄── requests, responses ──► ads ─► ClientEvent ─► resolve ─► lb
@@ -136,6 +140,7 @@ mod response;
 pub mod rollback;
 #[cfg(feature = "server")]
 pub mod rollout;
+mod sample;
 mod server_id;
 #[cfg(feature = "server")]
 pub mod session;

@@ -76,7 +76,7 @@ pub enum ObserverRequest {
 }
 
 impl Observer {
-    /// Makes an observer of these names; of all resources of the type if there are no names. Its requests are v3.
+    /// Makes an observer of these names; of all resources of the type without names. Its requests are v3.
     #[must_use]
     pub fn new(
         resource_type: ResourceType,
@@ -228,14 +228,14 @@ impl Observer {
     /// Applies the resources of a SotW response.
     fn replace(&mut self, resources: BTreeMap<Arc<str>, ObservedResource>) -> Vec<ObservedChange> {
         // xDS protocol, "Deleting resources": only for LDS and CDS does absence mean removal.
-        let removed: Vec<_> = match self.resource_type.all_resources_required_in_sotw() {
-            true => self
-                .resources
+        let removed: Vec<_> = if self.resource_type.all_resources_required_in_sotw() {
+            self.resources
                 .keys()
                 .filter(|name| !resources.contains_key(*name))
                 .map(|name| (Arc::clone(name), None))
-                .collect(),
-            false => Vec::new(),
+                .collect()
+        } else {
+            Vec::new()
         };
         let changed: Vec<_> = resources
             .into_iter()

@@ -56,7 +56,7 @@ pub struct RestPoller {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PollState {
-    /// There is no request.
+    /// No request is known.
     Idle,
     /// A fetch is due.
     Due,

@@ -144,9 +144,10 @@ impl fmt::Display for WaitsFor {
         if let Some(name) = &self.name {
             write!(f, " {name}")?;
         }
-        match self.missing {
-            true => f.write_str(", which does not exist"),
-            false => Ok(()),
+        if self.missing {
+            f.write_str(", which does not exist")
+        } else {
+            Ok(())
         }
     }
 }

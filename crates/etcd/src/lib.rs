@@ -1,5 +1,7 @@
 //! A configuration in etcd, which several servers follow and several writers publish.
 //!
+//! **Internal to oxds; no stability is promised.** Its version stays 0.0.x. Use `oxds_server::store::etcd`.
+//!
 //! ```text
 //!  writer ──publish──▶  etcd: prefix ─┬─ lane ─┬─ head      seq, publish id, parent, digest
 //!                                     │        ├─ entries   resources and matchers, as `Stored`

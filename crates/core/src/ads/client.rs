@@ -128,23 +128,25 @@ impl Client {
     /// Handles a stream that was opened: requests can be written to this server from now on.
     pub fn handle_opened(&mut self, server: ServerId) {
         self.servers.get_mut(server).stream.handle_opened();
+        debug_assert!(self.is_consistent());
     }
 
     /// Handles a stream that could not be opened, or that ended. `cause` goes into errors; `random` is the jitter of the
     /// next attempt.
     pub fn handle_closed(&mut self, now: Instant, server: ServerId, cause: &str, random: u64) {
-        // A name without watchers is no reason to fall back.
+        // A name without watchers does not cause a fallback.
         self.end_unwatched();
         let state = self.servers.get_mut(server);
         let end = state.stream.handle_closed(now, random);
         self.cache.handle_closed(server);
-        // gRFC A57, A71: a stream that ends after a response is no error and no reason to fall back (C-90, C-152).
+        // gRFC A57, A71: the end of a stream after a response is neither an error nor a cause of fallback (C-90, C-152).
         if end == StreamEnd::Unanswered {
             self.handle_unreachable(server, cause);
         }
+        debug_assert!(self.is_consistent());
     }
 
-    /// Falls back to other servers; where there are none left, watchers get the error (gRFC A71).
+    /// Falls back to other servers; watchers of authorities without another server get the error (gRFC A71).
     pub(super) fn handle_unreachable(&mut self, server: ServerId, cause: &str) {
         let cause: Arc<str> = cause.into();
         for authority in self.servers.handle_unreachable(&self.cache, server, &cause) {
@@ -189,6 +191,7 @@ impl Client {
             self.cache
                 .fail(&resource_type, &name, failure, error, ErrorEffect::Drop);
         }
+        debug_assert!(self.is_consistent());
     }
 
     /// Returns the next action of the driver, and the server that it is for. Poll it until `None` after every other call.
@@ -216,7 +219,13 @@ impl Client {
             let until = now + self.config.timeout_of(&self.servers.get(server).config);
             self.cache.requested(server, &resource_type, names, until);
         }
+        debug_assert!(self.is_consistent());
         Some((server, transmit))
+    }
+
+    /// Whether the invariants of servers and cache hold; for debug assertions.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.cache.is_consistent() && self.servers.is_consistent(&self.cache, &self.config)
     }
 
     /// Returns the next event. Poll it until `None` after every other call.

@@ -23,6 +23,7 @@ use super::authority_id::AuthorityId;
 use super::cache::Cache;
 use super::config::{ClientConfig, Server};
 use super::stream::AdsStream;
+use crate::sample::SAMPLE;
 use crate::server_id::ServerId;
 
 /// One server of the configuration: its stream, and whether it is reachable.
@@ -81,6 +82,31 @@ impl Servers {
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (ServerId, &mut ServerState)> {
         let servers = self.servers.iter_mut().enumerate();
         servers.map(|(index, server)| (ServerId::at(index), server))
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(super) fn is_consistent(&self, cache: &Cache, config: &ClientConfig) -> bool {
+        // Asked and spare servers are all servers of the authority, in their order.
+        let mut authorities = self.authorities.iter().zip(&config.authorities);
+        let is_ordered = authorities
+            .all(|(authority, servers)| authority.asked.iter().chain(&authority.spare).eq(servers));
+        // A server that an authority asks has all names of the authority, and no server has others.
+        let mut names = cache.subscribed().take(SAMPLE);
+        let is_subscribed = names.all(|(id, resource_type, name)| {
+            let mut asked = self.authorities[id.index()].asked.iter();
+            asked.all(|server| self.get(*server).stream.has_name(resource_type, name))
+        });
+        let has_reason = |server: ServerId, resource_type: &ResourceType, name: &str| {
+            let id = cache.subscriber(resource_type, name);
+            id.is_some_and(|id| self.is_asked(id, server))
+        };
+        let mut servers = self.servers.iter().enumerate();
+        let has_no_others = servers.all(|(index, state)| {
+            let mut names = state.stream.subscriptions().take(SAMPLE);
+            names.all(|(resource_type, name)| has_reason(ServerId::at(index), resource_type, name))
+        });
+        let mut streams = self.servers.iter().map(|state| &state.stream);
+        is_ordered && is_subscribed && has_no_others && streams.all(AdsStream::is_consistent)
     }
 
     /// Subscribes a name that is new in the cache.

@@ -53,6 +53,7 @@ impl Client {
         if is_first && !is_useless {
             self.expect_members(now, server, &resource_type);
         }
+        debug_assert!(self.is_consistent());
         Some(summary)
     }
 
@@ -88,6 +89,7 @@ impl Client {
         if is_first && !is_useless {
             self.expect_members(now, server, &resource_type);
         }
+        debug_assert!(self.is_consistent());
         Some(summary)
     }
 
@@ -261,7 +263,7 @@ impl Client {
         validated: &ValidatedResponse,
     ) {
         // gRFC A27: only for LDS and CDS does absence mean deletion (C-100, C-101). A resource whose name cannot be read may
-        // be any of the absent ones. A response with heartbeats alone is no state of the world.
+        // be any of the absent ones. A response that carries only heartbeats is not a full state.
         if !resource_type.all_resources_required_in_sotw()
             || validated.has_nameless()
             || validated.is_heartbeat()

@@ -17,12 +17,14 @@ impl Client {
         // gRFC A57: the resource timeout does not run while the server is unreachable (C-95).
         self.cache.handle_closed(server);
         self.handle_unreachable(server, cause);
+        debug_assert!(self.is_consistent());
     }
 
     /// Handles the report that nothing changed since the last response (C-267).
     pub fn handle_unchanged(&mut self, server: ServerId) {
         self.servers.handle_answered(&self.cache, server);
         self.cache.handle_current(server);
+        debug_assert!(self.is_consistent());
     }
 
     /// Handles content of which no resource can be read. Cached resources stay in use.
@@ -52,6 +54,7 @@ impl Client {
             let effect = from.effect_of_error(false);
             self.cache.fail(resource_type, name, failure, error, effect);
         }
+        debug_assert!(self.is_consistent());
         resource_type.map(|resource_type| ResponseSummary {
             resource_type,
             valid: 0,

@@ -21,9 +21,10 @@ fn address(proto: Option<&Address>) -> String {
                 Some(PortSpecifier::NamedPort(name)) => name.clone(),
                 None => String::new(),
             };
-            match host.contains(':') {
-                true => format!("[{host}]:{port}"),
-                false => format!("{host}:{port}"),
+            if host.contains(':') {
+                format!("[{host}]:{port}")
+            } else {
+                format!("{host}:{port}")
             }
         }
         Some(address::Address::Pipe(pipe)) => format!("unix:{}", pipe.path),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::model::{Action, Answer, ClusterStep, Decision, Destination, EndpointStep, RuleSet};
 
-/// Difference of shares that counts as none: they are sums of floating-point numbers.
+/// Difference of shares that is ignored: they are sums of floating-point numbers.
 const TOLERANCE: f64 = 1e-9;
 
 /// Joins the decisions of two rule sets if they lead to the same destinations, and says what differs.

@@ -71,9 +71,10 @@ impl<S: ResourceSource> Explainer<S> {
     /// cannot use it.
     pub fn rules(&mut self) -> &'static [RuleSet] {
         let listener = Arc::clone(&self.listener);
-        match envoy::has_socket_only(&self.source, &listener) {
-            true => &[RuleSet::Envoy],
-            false => &[RuleSet::Grpc, RuleSet::Envoy],
+        if envoy::has_socket_only(&self.source, &listener) {
+            &[RuleSet::Envoy]
+        } else {
+            &[RuleSet::Grpc, RuleSet::Envoy]
         }
     }
 

@@ -5,7 +5,7 @@ use oxds_types::ResourceType;
 
 /// Resources by type and name: a folder, a snapshot, the report of a client.
 pub trait ResourceSource {
-    /// Returns the encoded message; `None` if there is no such resource.
+    /// Returns the encoded message; `None` if the resource does not exist.
     fn find(&self, resource_type: &ResourceType, name: &str) -> Option<Bytes>;
 
     /// Returns the names of all resources of a type, in order.

@@ -16,7 +16,7 @@ pub struct NodeMatcher {
     pub id: Option<Glob>,
     /// Pattern of `node.cluster`.
     pub cluster: Option<Glob>,
-    /// Pattern of the user agent: name and version, `envoy 1.40.0`. It is no way to find out what a client supports: forks and
+    /// Pattern of the user agent: name and version, `envoy 1.40.0`. Do not use it to find out what a client supports: forks and
     /// backports have the same features under other names and versions. The server warns of it (V-51).
     pub user_agent: Option<Glob>,
     /// Region of the locality.

@@ -117,9 +117,10 @@ impl<V: Copy> DomainIndex<V> {
 
     /// Returns the value of the best match with an authority. It allocates only for an authority with upper case.
     pub(crate) fn find(&self, authority: &str) -> Option<V> {
-        let authority = match authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => Cow::Owned(authority.to_ascii_lowercase()),
-            false => Cow::Borrowed(authority),
+        let authority = if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Cow::Owned(authority.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(authority)
         };
         if let Some(value) = self.exact.get(&*authority) {
             return Some(*value);

@@ -38,12 +38,12 @@ pub enum HashSource {
 #[derive(Debug, Clone)]
 pub struct Rewrite {
     pattern: Regex,
-    parts: Vec<Part>,
+    parts: Vec<SubstitutionPart>,
 }
 
 /// Part of a substitution.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum SubstitutionPart {
     Text(String),
     Group(usize),
 }
@@ -65,23 +65,25 @@ impl Rewrite {
                     if group >= pattern.captures_len() {
                         return None;
                     }
-                    parts.push(Part::Text(std::mem::take(&mut text)));
-                    parts.push(Part::Group(group));
+                    parts.push(SubstitutionPart::Text(std::mem::take(&mut text)));
+                    parts.push(SubstitutionPart::Group(group));
                 }
                 ('\\', None) => return None,
                 (c, _) => text.push(c),
             }
         }
-        parts.push(Part::Text(text));
+        parts.push(SubstitutionPart::Text(text));
         Some(Self { pattern, parts })
     }
 
     fn apply<'a>(&self, value: &'a str) -> Cow<'a, str> {
         self.pattern
             .replace_all(value, |found: &regex::Captures<'_>| {
-                let text = |part: &Part| match part {
-                    Part::Text(text) => text.clone(),
-                    Part::Group(group) => found.get(*group).map_or("", |m| m.as_str()).to_owned(),
+                let text = |part: &SubstitutionPart| match part {
+                    SubstitutionPart::Text(text) => text.clone(),
+                    SubstitutionPart::Group(group) => {
+                        found.get(*group).map_or("", |m| m.as_str()).to_owned()
+                    }
                 };
                 self.parts.iter().map(text).collect::<String>()
             })

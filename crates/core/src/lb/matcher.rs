@@ -13,7 +13,7 @@ use super::text::Text;
 /// Headers of a request, as routes see them.
 pub trait Headers {
     /// Returns the value of a header whose name is in lower case. Several values are joined by commas. `None` if the header is
-    /// absent, or its value is no text.
+    /// absent, or its value is not text.
     fn get(&self, name: &str) -> Option<Cow<'_, str>>;
 }
 
@@ -168,9 +168,10 @@ impl fmt::Display for PathMatcher {
             Self::Regex(regex) => return write!(f, "regex {:?}", regex.as_str()),
         };
         write!(f, "{name} {:?}", text.as_str())?;
-        match text.ignores_case() {
-            true => f.write_str(" (any case)"),
-            false => Ok(()),
+        if text.ignores_case() {
+            f.write_str(" (any case)")
+        } else {
+            Ok(())
         }
     }
 }

@@ -214,7 +214,7 @@ impl OutlierDetector {
             }
             return ended;
         }
-        // gRFC A50: a new configuration does not restart the interval, unless there was none.
+        // gRFC A50: a new configuration does not restart an interval that runs.
         if self.interval_started.is_none() {
             self.interval_started = Some(now);
             for endpoint in self.endpoints.values() {

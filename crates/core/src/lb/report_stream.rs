@@ -30,11 +30,11 @@ const SHORT_LIVED: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct ReportStream {
     backoff: Backoff,
-    state: State,
+    state: ReportStreamState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ReportStreamState {
     Open { since: Instant, has_reported: bool },
     BackingOff { until: Instant },
     Stopped,
@@ -46,7 +46,7 @@ impl ReportStream {
     pub fn new(now: Instant) -> Self {
         Self {
             backoff: Backoff::default(),
-            state: State::Open {
+            state: ReportStreamState::Open {
                 since: now,
                 has_reported: false,
             },
@@ -56,21 +56,21 @@ impl ReportStream {
     /// Returns whether the stream must be open.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self.state, State::Open { .. })
+        matches!(self.state, ReportStreamState::Open { .. })
     }
 
     /// Returns whether the server does not have the method: this connection gets no stream any more.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.state == State::Stopped
+        self.state == ReportStreamState::Stopped
     }
 
     /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::BackingOff { until } => Some(until),
-            State::Open { .. } | State::Stopped => None,
+            ReportStreamState::BackingOff { until } => Some(until),
+            ReportStreamState::Open { .. } | ReportStreamState::Stopped => None,
         }
     }
 
@@ -83,7 +83,7 @@ impl ReportStream {
 
     /// Handles a report.
     pub fn handle_report(&mut self) {
-        if let State::Open { has_reported, .. } = &mut self.state {
+        if let ReportStreamState::Open { has_reported, .. } = &mut self.state {
             *has_reported = true;
             // gRFC A51: a report resets the back-off.
             self.backoff.reset();
@@ -92,7 +92,7 @@ impl ReportStream {
 
     /// Handles the end of the stream with this gRPC status code. `random` is any uniform number.
     pub fn handle_end(&mut self, now: Instant, code: u32, random: u64) {
-        let State::Open {
+        let ReportStreamState::Open {
             since,
             has_reported,
         } = self.state
@@ -101,18 +101,18 @@ impl ReportStream {
         };
         if code == UNIMPLEMENTED {
             // gRFC A51: the stream is not opened again on this connection.
-            self.state = State::Stopped;
+            self.state = ReportStreamState::Stopped;
         } else if has_reported && now.saturating_since(since) >= SHORT_LIVED {
             // gRFC A51: after a report, the next attempt is made at once.
             self.open(now);
         } else {
             let until = now + self.backoff.next(random);
-            self.state = State::BackingOff { until };
+            self.state = ReportStreamState::BackingOff { until };
         }
     }
 
     fn open(&mut self, now: Instant) {
-        self.state = State::Open {
+        self.state = ReportStreamState::Open {
             since: now,
             has_reported: false,
         };

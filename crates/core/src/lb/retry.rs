@@ -27,7 +27,7 @@ const JITTER: f64 = 0.2;
 pub struct StatusCodes(u32);
 
 impl StatusCodes {
-    /// Adds a code. Numbers that are no gRPC code are ignored.
+    /// Adds a code. Numbers other than gRPC codes are ignored.
     pub fn insert(&mut self, code: u32) {
         self.0 |= Self::bit(code);
     }

@@ -55,7 +55,7 @@ pub struct SessionTarget {
 pub enum HostState {
     /// The address cannot be used: it is not in the cluster, its health does not allow it, or it is ejected.
     Unusable,
-    /// The address can be used, and there is no connection that sessions share.
+    /// The address can be used, but sessions do not share a connection to it.
     Unconnected,
     /// There is a connection with this state.
     Connection(Connectivity),

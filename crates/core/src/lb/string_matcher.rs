@@ -68,9 +68,10 @@ impl fmt::Display for StringMatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, text, is_case_sensitive) = self.parts();
         write!(f, "{name} {text:?}")?;
-        match is_case_sensitive {
-            true => Ok(()),
-            false => f.write_str(" (any case)"),
+        if is_case_sensitive {
+            Ok(())
+        } else {
+            f.write_str(" (any case)")
         }
     }
 }

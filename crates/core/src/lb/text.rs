@@ -51,19 +51,19 @@ impl Text {
     }
 
     pub(super) fn is_part_of(&self, other: &str) -> bool {
-        match self.ignore_case {
-            false => other.contains(&*self.text),
-            true => {
-                let mut windows = other.as_bytes().windows(self.text.len().max(1));
-                self.text.is_empty() || windows.any(|window| self.same(window))
-            }
+        if self.ignore_case {
+            let mut windows = other.as_bytes().windows(self.text.len().max(1));
+            self.text.is_empty() || windows.any(|window| self.same(window))
+        } else {
+            other.contains(&*self.text)
         }
     }
 
     fn same(&self, other: &[u8]) -> bool {
-        match self.ignore_case {
-            false => self.text.as_bytes() == other,
-            true => self.text.as_bytes().eq_ignore_ascii_case(other),
+        if self.ignore_case {
+            self.text.as_bytes().eq_ignore_ascii_case(other)
+        } else {
+            self.text.as_bytes() == other
         }
     }
 }

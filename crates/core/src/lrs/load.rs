@@ -203,7 +203,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Given RPCs that start and end on other threads; when reports are taken meanwhile; then no report has more ends than
+    /// Given RPCs that start and end on other threads; when reports are taken at the same time; then no report has more ends than
     /// starts, and together they have each RPC once.
     #[test]
     fn c136_reports_under_load_count_each_rpc_once() {

@@ -53,9 +53,10 @@ impl MetricSums {
         if selection.application {
             self.application.add(report.application_utilization);
         }
-        let list = match selection.is_unprefixed() {
-            true => &self.unprefixed,
-            false => &self.prefixed,
+        let list = if selection.is_unprefixed() {
+            &self.unprefixed
+        } else {
+            &self.prefixed
         };
         for (name, value) in &report.named_metrics {
             if selection.has_named(name) {

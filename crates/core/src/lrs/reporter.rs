@@ -129,6 +129,7 @@ impl Reporter {
         if matches!(self.state, ReporterState::Opening) {
             self.state = ReporterState::Open { node_sent: false };
         }
+        debug_assert!(self.is_consistent());
     }
 
     /// Handles the settings of the server. They replace the settings before at once (C-135).
@@ -143,6 +144,7 @@ impl Reporter {
         // The interval runs from the last report, so that responses cannot delay the next one without bound.
         let settings = response.into();
         self.state = ReporterState::Reporting { settings, last };
+        debug_assert!(self.is_consistent());
     }
 
     /// Handles a stream that could not be opened, or that ended. `random` is the jitter of the next attempt; the backoff is that
@@ -155,6 +157,17 @@ impl Reporter {
             self.state = ReporterState::Backoff {
                 until: now + self.backoff.next(random),
             };
+        }
+        debug_assert!(self.is_consistent());
+    }
+
+    /// Whether the final report is awaited exactly while clusters are left of which none is in use; for debug assertions.
+    fn is_consistent(&self) -> bool {
+        let is_last = self.final_report_until.is_some();
+        if self.is_used() {
+            !is_last
+        } else {
+            is_last || self.clusters.is_empty()
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct News {
 pub(crate) struct Blame {
     /// Whether the text names something.
     pub(crate) is_named: bool,
-    /// The client had accepted everything before, so that there is no rest.
+    /// The client had accepted everything before, so nothing else is left to test.
     pub(crate) is_repeated: bool,
     /// Invalid resources.
     pub(crate) bad: Vec<Arc<Resource>>,
@@ -116,19 +116,19 @@ mod tests {
     }
 
     #[test]
-    fn a2_named_resource_is_bad_and_the_rest_is_open() {
+    fn named_resource_is_bad_and_the_rest_is_open() {
         assert_eq!(blame("b is bad", &["a", "b"], &["c"]), ["b", "", "", "c a"]);
         assert_eq!(blame("c stays", &["a", "b"], &["c"]), ["", "", "c", "a b"]);
     }
 
     #[test]
-    fn a2_without_a_name_all_new_resources_are_suspects() {
+    fn without_a_name_all_new_resources_are_suspects() {
         assert_eq!(blame("no", &["a", "b"], &["c"]), ["", "a b", "", "c"]);
         assert_eq!(blame("no", &["a"], &["c"]), ["a", "", "", "c"]);
     }
 
     #[test]
-    fn a5_nack_of_removals_only_is_about_them() {
+    fn nack_of_removals_only_is_about_them() {
         assert_eq!(blame("no", &[], &["a", "b"]), ["", "", "a b", ""]);
     }
 }

@@ -23,6 +23,7 @@
 use std::{collections::BTreeSet, mem, sync::Arc};
 
 use super::Blame;
+use crate::sample::SAMPLE;
 
 /// Bad resources that one search finds. Several bad resources in one change are rare; many have one cause.
 const MAX_FOUND: usize = 16;
@@ -45,6 +46,15 @@ pub(crate) struct Isolation {
 impl Isolation {
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let has_begun = self.rounds > 0 || self.found > 0 || !self.testing.is_empty();
+        let mut guilty = self.guilty.iter().take(SAMPLE);
+        guilty.all(|name| !self.untested.contains(name))
+            && self.found < MAX_FOUND
+            && !(self.is_empty() && has_begun)
     }
 
     /// Number of suspects.
@@ -182,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a2_one_bad_resource_is_found_in_log2_rounds() {
+    fn one_bad_resource_is_found_in_log2_rounds() {
         for count in [1, 2, 3, 10, 33, 1000] {
             let most = usize::BITS - (count - 1_usize).leading_zeros() + 2;
             for bad in names(count) {
@@ -196,7 +206,7 @@ mod tests {
 
     /// Given a client that accepts at the repetition what it rejected before, then no resource is blamed.
     #[test]
-    fn a6_accepted_repetition_blames_no_other() {
+    fn accepted_repetition_blames_no_other() {
         let mut isolation = Isolation::default();
         assert_eq!(isolation.suspect(names(3)), None);
         for _ in 0..2 {
@@ -208,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a2_several_bad_resources_are_found() {
+    fn several_bad_resources_are_found() {
         let bad = BTreeSet::from(["00000", "00007", "00031"].map(Arc::from));
         let (rounds, found) = search(32, &bad);
         assert_eq!(found, bad);
@@ -216,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a2_search_ends_if_everything_is_bad() {
+    fn search_ends_if_everything_is_bad() {
         let all = names(4096);
         let (rounds, found) = search(4096, &all);
         assert_eq!(found.len(), MAX_FOUND);
@@ -225,7 +235,7 @@ mod tests {
 
     /// Given two suspects, of which the bad one gets other content: that the other one is left does not prove it bad.
     #[test]
-    fn a2_suspect_that_changes_proves_nothing_about_others() {
+    fn suspect_that_changes_proves_nothing_about_others() {
         let mut isolation = Isolation::default();
         isolation.suspect(names(2));
         isolation.retain(|name| name != "00001");
@@ -235,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a2_named_resource_explains_the_nack_of_others() {
+    fn named_resource_explains_the_nack_of_others() {
         let mut isolation = Isolation::default();
         isolation.suspect(names(4));
         isolation.next_round(|_| false);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a5_nacked_removal_is_that_of_an_absent_resource() {
+    fn nacked_removal_is_that_of_an_absent_resource() {
         let copy = resource(b"copy");
         let mut state = nacked(copy.version(), Some(Arc::clone(&copy)).into());
         state.what.removal = true;

@@ -158,7 +158,7 @@ mod tests {
 
     /// Envoy cuts a text after 4,096 bytes: a name that ends there may be the start of another one.
     #[test]
-    fn a1_name_at_the_cut_proves_nothing() {
+    fn name_at_the_cut_proves_nothing() {
         let exact = format!("{} api", "x".repeat(ENVOY_LIMIT - 4));
         assert_eq!(exact.len(), ENVOY_LIMIT);
         assert_eq!(named(&exact, &["api"]), [""; 0]);

@@ -78,7 +78,7 @@ impl State {
         self.of_all_nodes.len() + groups.map(|group| group.resources.len()).sum::<usize>()
     }
 
-    /// Returns whether there is no resource.
+    /// Returns whether the state has no resource.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -54,7 +54,7 @@ pub struct LeafCluster {
     pub cluster: Arc<Cluster>,
     /// Endpoints; `None` if `note` has an error.
     pub assignment: Option<Arc<Assignment>>,
-    /// Reason why there are no endpoints, for the status of the RPCs that fail (C-220).
+    /// Reason for the lack of endpoints, for the status of the RPCs that fail (C-220).
     pub note: Option<WatchError>,
 }
 

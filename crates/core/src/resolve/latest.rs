@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ads::WatchError;
 
-/// Latest configuration, or the error because of which there is none.
+/// Latest configuration, or the error that prevents one.
 #[derive(Debug)]
 pub(super) struct Latest<C> {
     current: Option<Result<Arc<C>, WatchError>>,
@@ -22,7 +22,7 @@ impl<C> Default for Latest<C> {
 }
 
 impl<C> Latest<C> {
-    /// Returns the configuration; `None` if there is none.
+    /// Returns the configuration, unless an error prevents one.
     pub(super) fn ok(&self) -> Option<&Arc<C>> {
         self.current.as_ref()?.as_ref().ok()
     }
@@ -40,9 +40,10 @@ impl<C> Latest<C> {
 
     /// Returns it, once after each change.
     pub(super) fn poll(&mut self) -> Option<Result<Arc<C>, WatchError>> {
-        match std::mem::replace(&mut self.is_polled, true) {
-            true => None,
-            false => self.current.clone(),
+        if std::mem::replace(&mut self.is_polled, true) {
+            None
+        } else {
+            self.current.clone()
         }
     }
 }

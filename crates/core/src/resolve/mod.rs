@@ -47,13 +47,14 @@ use crate::ads::{WatchError, WatchErrorReason};
 use crate::resource::{
     Assignment, Cluster, Discovery, DnsTarget, Listener, ParsedResource, RouteConfig, RouteSource,
 };
+use crate::sample::SAMPLE;
 use dns::DnsHosts;
 use latest::Latest;
 use leaves::Resources;
 use plan::Plan;
 use slots::{Slot, Slots, Unreachable};
 
-/// Configuration of a channel, or the error because of which it has none.
+/// Configuration of a channel, or the error that prevents one.
 pub type Resolution = Result<Arc<XdsConfig>, WatchError>;
 
 /// Resolver of one target: follows its resources, and makes configurations of them.
@@ -139,12 +140,14 @@ impl Resolver {
             None
         };
         self.pending = self.pending.max(update);
+        debug_assert!(self.is_consistent());
     }
 
     /// Handles the result of a lookup. An error does not remove addresses that are known.
     pub fn handle_addresses(&mut self, host: &DnsTarget, result: Result<&[SocketAddr], &str>) {
         let is_new = self.hosts.set(host, result);
         self.pending = self.pending.max(is_new.then_some(PendingUpdate::Endpoints));
+        debug_assert!(self.is_consistent());
     }
 
     /// Returns the next command to the client. Poll it until `None` after every other call.
@@ -190,6 +193,26 @@ impl Resolver {
             self.watch();
         }
         self.publish();
+        debug_assert!(self.is_consistent());
+    }
+
+    /// Whether the plan in use has a configuration, and all that the plans need is watched; for debug assertions.
+    fn is_consistent(&self) -> bool {
+        let config = self.current.ok();
+        let plans = || {
+            [self.plan.as_ref(), self.next.as_ref()]
+                .into_iter()
+                .flatten()
+        };
+        let mut routes = plans().filter_map(Plan::rds_name);
+        let mut clusters = plans().flat_map(Plan::clusters).take(SAMPLE);
+        let assignments = config.into_iter().flat_map(|config| config.assignments());
+        let mut assignments = assignments.take(SAMPLE);
+        self.listeners.has(&self.listener_name)
+            && self.plan.is_some() == config.is_some()
+            && routes.all(|name| self.route_configs.has(&name))
+            && clusters.all(|name| self.clusters.has(name))
+            && assignments.all(|name| self.assignments.has(name))
     }
 
     /// Returns what an unreachable server means now.

@@ -129,9 +129,10 @@ fn shared(mut config: ClusterConfig, before: Option<&ClusterEntry>) -> Arc<Clust
             .iter()
             .zip(&config.leaves)
             .all(|(a, b)| Arc::ptr_eq(a, b));
-    match Arc::ptr_eq(&before.cluster, &config.cluster) && same_leaves {
-        true => Arc::clone(before),
-        false => Arc::new(config),
+    if Arc::ptr_eq(&before.cluster, &config.cluster) && same_leaves {
+        Arc::clone(before)
+    } else {
+        Arc::new(config)
     }
 }
 

@@ -28,11 +28,11 @@ pub(super) enum Unreachable {
 }
 
 impl<T> Slot<T> {
-    /// Returns the resource, or the error because of which none can be used; `None` without an answer.
+    /// Returns the resource, or the error that prevents its use; `None` without an answer.
     pub(super) fn answer(&self, unreachable: Unreachable) -> Option<Result<&Arc<T>, &WatchError>> {
         match self {
             Self::Waiting => None,
-            // gRFC A57: a connectivity error is no answer about the resource itself.
+            // gRFC A57: a connectivity error says nothing about the resource itself.
             Self::Failed(error)
                 if unreachable == Unreachable::IsPending
                     && error.reason == WatchErrorReason::Unreachable =>
@@ -101,6 +101,11 @@ impl<T: Typed> Slots<T> {
 
     pub(super) fn get(&self, name: &str) -> &Slot<T> {
         self.slots.get(name).unwrap_or(&Slot::Waiting)
+    }
+
+    /// Returns whether a name is watched.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.slots.contains_key(name)
     }
 
     /// Returns a resource, if it exists.

@@ -45,9 +45,10 @@ pub struct DnsTarget {
 /// Writes `host:port`, with an IPv6 address in brackets.
 impl fmt::Display for DnsTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
         }
     }
 }

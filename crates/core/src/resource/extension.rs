@@ -205,7 +205,7 @@ impl Extensions {
         self
     }
 
-    /// Parses the configuration of an added audit logger; `None` if there is no such logger.
+    /// Parses the configuration of an added audit logger; `None` if the logger is unknown.
     pub(super) fn audit_logger(
         &self,
         config: &ExtensionConfig,
@@ -214,14 +214,14 @@ impl Extensions {
         Some(parse(config))
     }
 
-    /// Parses the configuration of an added policy; `None` if there is no such policy.
+    /// Parses the configuration of an added policy; `None` if the policy is unknown.
     #[must_use]
     pub fn policy(&self, config: &ExtensionConfig) -> Option<Result<SharedPolicy, Invalid>> {
         let parse = self.policies.get(&*config.type_name)?;
         Some(parse(config))
     }
 
-    /// Parses the configuration of an added HTTP filter; `None` if there is no such filter.
+    /// Parses the configuration of an added HTTP filter; `None` if the filter is unknown.
     #[must_use]
     pub fn http_filter(
         &self,

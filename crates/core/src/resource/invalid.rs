@@ -47,9 +47,10 @@ impl Invalid {
     }
 
     fn prepend(&mut self, step: &str) {
-        self.path = match self.path.is_empty() {
-            true => step.to_owned(),
-            false => format!("{step}.{}", self.path),
+        self.path = if self.path.is_empty() {
+            step.to_owned()
+        } else {
+            format!("{step}.{}", self.path)
         };
     }
 }

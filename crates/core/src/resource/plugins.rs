@@ -48,12 +48,11 @@ impl<'a> Plugins<'a> {
 
     /// Checks that a plugin is defined, which a route names. The route is ignored then, because the plugin is optional.
     pub(super) fn check_use(&self, name: &str) -> Result<(), Invalid> {
-        match self.optional.contains(name) {
-            true => Ok(()),
-            false => {
-                let rule = format!("{name:?} is not in cluster_specifier_plugins");
-                Err(Invalid::new(rule).at("cluster_specifier_plugin"))
-            }
+        if self.optional.contains(name) {
+            Ok(())
+        } else {
+            let rule = format!("{name:?} is not in cluster_specifier_plugins");
+            Err(Invalid::new(rule).at("cluster_specifier_plugin"))
         }
     }
 }

@@ -87,7 +87,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Consumes the counts of a repetition, after its `{`; `None` if there are none: then the `{` is a character.
+    /// Consumes the counts of a repetition, after its `{`; `None` without counts: then the `{` is a character.
     fn counts(&mut self) -> Result<Option<String>, String> {
         let mut ahead = self.rest.bytes().take(MAX_COUNTS);
         let Some(end) = ahead.position(|byte| byte == b'}') else {
@@ -111,7 +111,7 @@ impl Translator<'_> {
     /// Checks the flags of a group.
     fn group(&mut self) -> Result<(), String> {
         self.out.push('(');
-        // The question mark is no repetition.
+        // The question mark does not mean a repetition.
         if self.next_is('?') {
             self.out.push('?');
             let mut flags = self.rest.chars();

@@ -450,9 +450,10 @@ fn weighted(proto: &WeightedCluster, rules: &Rules<'_>) -> Result<RouteTarget, I
             filter_overrides,
         });
     }
-    match clusters.is_empty() {
-        true => Err(Invalid::new("must have a total weight above zero")),
-        false => Ok(RouteTarget::Weighted(clusters)),
+    if clusters.is_empty() {
+        Err(Invalid::new("must have a total weight above zero"))
+    } else {
+        Ok(RouteTarget::Weighted(clusters))
     }
 }
 

@@ -125,9 +125,10 @@ impl UpstreamTls {
         let validation = common.validation;
         // gRFC A29: a client must be able to verify the server (C-204).
         let Some(roots) = validation.roots else {
-            let rule = match rules.system_roots {
-                true => "must have a ca_certificate_provider_instance or system_root_certs",
-                false => "must have a ca_certificate_provider_instance",
+            let rule = if rules.system_roots {
+                "must have a ca_certificate_provider_instance or system_root_certs"
+            } else {
+                "must have a ca_certificate_provider_instance"
             };
             return Err(Invalid::new(rule).at("common_tls_context.validation_context"));
         };
@@ -236,9 +237,10 @@ impl CertificateInstance {
 
 fn list(names: &BTreeSet<Arc<str>>) -> String {
     let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.join(", "),
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
     }
 }
 

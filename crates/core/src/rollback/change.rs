@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use oxds_types::{ResourceType, Version};
 
+use crate::sample::SAMPLE;
 use crate::snapshot::Resource;
 use crate::time::Instant;
 
@@ -118,6 +119,19 @@ pub struct SavedPart {
 }
 
 impl Change {
+    /// Whether the invariants hold; for debug assertions.
+    pub(super) fn is_consistent(&self, threshold: usize) -> bool {
+        let is_nacked = !self.nacked_by.is_empty();
+        if self.rolled_back.is_some() {
+            return !self.parts.is_empty() && self.reason.is_some();
+        }
+        let mut parts = self.parts.values().take(SAMPLE);
+        self.parts.values().any(|part| part.last_good.is_some())
+            && parts.all(|part| !part.is_settled())
+            && self.nacked_by.len() <= threshold
+            && is_nacked == self.reason.is_some()
+    }
+
     /// Returns the parts of a change that is rolled back.
     pub(super) fn rolled_back(&self) -> impl Iterator<Item = RolledBack> {
         let parts = self.rolled_back.iter().flat_map(|cause| {

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use oxds_types::{ResourceType, Version};
 
+use crate::sample::SAMPLE;
 use crate::snapshot::{ChangeSet, Resource};
 use crate::time::Instant;
 use change::{Change, Part, RollbackCause};
@@ -72,7 +73,7 @@ pub enum Acceptance {
 pub trait Served {
     /// Returns the resource that is served for a key.
     fn served(&self, key: &RollbackKey) -> Option<Arc<Resource>>;
-    /// Returns what the clients made of it.
+    /// Returns whether the clients accepted it.
     fn acceptance(&self, key: &RollbackKey) -> Acceptance;
 }
 
@@ -138,7 +139,7 @@ impl Rollback {
     ) -> Vec<StoreChanges> {
         let mut stored = contents(&update);
         let resumed = self.resume(&stored);
-        // The store repeats what was rolled back: that is no new change, so it stays rolled back.
+        // The store repeats what was rolled back: that is not a new change, so it stays rolled back.
         stored.retain(|key, new| {
             let known = self.part(key);
             known.is_none_or(|(change, part)| change.rolled_back.is_none() || part.stored != *new)
@@ -156,7 +157,7 @@ impl Rollback {
             if change.rolled_back.is_none() && is_accepted(change.parts.keys(), served) {
                 continue;
             }
-            // The next change comes before this one was accepted: it goes on in that one.
+            // This change is superseded before it was accepted, so the next one continues it.
             joined.push(change.parts.keys().cloned().collect());
             for (key, part) in change.parts {
                 let next = admitted.entry(key.clone());
@@ -172,13 +173,14 @@ impl Rollback {
             });
         }
         admitted.extend(resumed);
-        // Without an old version there is nothing to return to: the first update, mostly.
+        // A rollback needs an old version, which the first update, for example, does not have.
         if parts.values().any(|part| part.last_good.is_some()) {
             let inherited: BTreeSet<RollbackKey> = joined.iter().flatten().cloned().collect();
             for component in components(parts, &joined) {
                 self.begin(component, &inherited, served);
             }
         }
+        debug_assert!(self.is_consistent());
         into_changes(update, admitted)
     }
 
@@ -288,7 +290,22 @@ impl Rollback {
                 rolled_back.extend(change.rolled_back());
             }
         }
+        debug_assert!(self.is_consistent());
         rolled_back
+    }
+
+    /// Whether each part of a change leads to it, and each key to a part; and whether changes on trial have a version to
+    /// return to and no more NACKs than the threshold. For debug assertions.
+    fn is_consistent(&self) -> bool {
+        let mut changes = self.changes.iter().take(SAMPLE);
+        let is_known = changes.all(|(id, change)| {
+            let mut keys = change.parts.keys().take(SAMPLE);
+            *id < self.next
+                && keys.all(|key| self.keys.get(key) == Some(id))
+                && change.is_consistent(self.threshold)
+        });
+        let mut keys = self.keys.keys().take(SAMPLE);
+        is_known && keys.all(|key| self.part(key).is_some())
     }
 
     /// Returns the changes on trial that nodes NACKed.

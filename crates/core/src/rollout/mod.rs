@@ -149,6 +149,7 @@ impl Rollouts {
             bytes,
         });
         self.trim();
+        debug_assert!(self.is_consistent());
         self.latest
     }
 
@@ -202,6 +203,7 @@ impl Rollouts {
             }
         }
         self.trim();
+        debug_assert!(self.is_consistent());
         about
     }
 
@@ -230,6 +232,25 @@ impl Rollouts {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
+    }
+
+    /// Whether numbers ascend, and counts and bounds hold; for debug assertions.
+    fn is_consistent(&self) -> bool {
+        let RolloutLimits { rollouts, bytes } = self.limits;
+        let numbers = self.kept.iter().map(|rollout| rollout.number);
+        let total: usize = self.kept.iter().map(|rollout| rollout.bytes).sum();
+        let mut nacks = self.kept.iter();
+        let is_counted = |rollout: &Rollout| {
+            rollout.nacks.len() == rollout.nacked.min(MAX_NACKS) && !rollout.contents.is_empty()
+        };
+        numbers.is_sorted_by(|a, b| a < b)
+            && self
+                .kept
+                .back()
+                .is_none_or(|last| last.number <= self.latest)
+            && total == self.bytes
+            && (self.kept.len() <= 1 || self.kept.len() <= rollouts && self.bytes <= bytes)
+            && nacks.all(is_counted)
     }
 
     fn position(&self, number: u64) -> Option<usize> {

@@ -7,6 +7,7 @@ const MAX_LISTED: usize = 20;
 
 /// Where a change comes from. Its texts come from outside, and are cut.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RolloutSource {
     /// Name of the store, or `rollback`; empty for an embedding program that gave none.
     pub store: String,
@@ -45,9 +46,10 @@ impl RolloutSource {
     #[must_use]
     pub fn documents(mut self, documents: impl IntoIterator<Item = String>) -> Self {
         for document in documents {
-            match self.documents.len() < MAX_LISTED {
-                true => self.documents.push(beginning(&document)),
-                false => self.more_documents += 1,
+            if self.documents.len() < MAX_LISTED {
+                self.documents.push(beginning(&document))
+            } else {
+                self.more_documents += 1
             }
         }
         self

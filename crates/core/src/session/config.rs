@@ -30,6 +30,7 @@ impl Scope {
 
 /// Reaction to a request for a type that the server does not know (S-59).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum UnknownTypes {
     /// Answer with no resources, so that the client does not wait, and report an event.
     #[default]
@@ -40,6 +41,7 @@ pub enum UnknownTypes {
 
 /// Limits and hold times of a session. All sessions of a server share one as `Arc<Config>`.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Config {
     /// Longest time for which make-before-break holds a change back (S-53). The default is Envoy's
     /// `initial_fetch_timeout`, 15 s: a client that has not reacted by then does not wait any more either.

@@ -23,7 +23,7 @@
 //! # Guarantees
 //!
 //! - SotW and delta are two encodings of one [`Subscription`](crate::subscription::Subscription).
-//! - At most one response per type is outstanding, except for names that the client subscribes to meanwhile; those
+//! - At most one response per type is outstanding, except for names that the client subscribes to before its answer; those
 //!   are sent at once (S-16, S-44).
 //! - `error_detail` alone decides whether a request is a NACK; the nonce alone decides staleness.
 //! - What a client has not accepted is never reported as accepted. The rest of a NACKed response is sent again, since

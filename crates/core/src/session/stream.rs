@@ -123,6 +123,7 @@ impl Session {
         if is_answer && resource_type == ResourceType::ENDPOINT {
             self.note_assignments(now);
         }
+        debug_assert!(self.is_consistent());
         Ok(())
     }
 
@@ -142,6 +143,19 @@ impl Session {
             self.repeat.clear();
             self.repeat_until = None;
         }
+        debug_assert!(self.is_consistent());
+    }
+
+    /// Whether the invariants of the types, and those between them, hold; for debug assertions.
+    fn is_consistent(&self) -> bool {
+        let mut types = self.types.iter();
+        let names = self.types.iter().map(TypeSession::resource_type);
+        let waits_for_assignments = self.position(&ResourceType::ENDPOINT).is_err();
+        self.types.len() <= self.config.max_types
+            && names.is_sorted_by(|a, b| a < b)
+            && types.all(|session| session.is_consistent(&self.config, self.nonce))
+            && self.repeat.is_empty() == self.repeat_until.is_none()
+            && (self.repeat.is_empty() || waits_for_assignments)
     }
 
     /// Returns the next response to write, given the current snapshot, or `None`. Poll until `None` after every
@@ -155,11 +169,13 @@ impl Session {
             return None;
         }
         self.handle_timeout(now);
-        self.poll_types(now, snapshot).or_else(|| {
+        let transmit = self.poll_types(now, snapshot).or_else(|| {
             // Polling a later type may have shown that it does not need what an earlier one holds.
             let holding = self.types.iter().any(TypeSession::is_holding);
             holding.then(|| self.poll_types(now, snapshot)).flatten()
-        })
+        });
+        debug_assert!(self.is_consistent());
+        transmit
     }
 
     fn poll_types(&mut self, now: Instant, snapshot: &Snapshot) -> Option<TransmitResponse> {
@@ -449,9 +465,12 @@ impl Session {
     /// While changes follow each other faster than answers, [`has_answered_all`](Self::has_answered_all) may never be true.
     #[must_use]
     pub fn answered_through(&self, snapshot: &Snapshot) -> Option<Revision> {
-        let of = |session: &TypeSession| match session.has_answered_all(session.head(snapshot)) {
-            true => Some(snapshot.revision()),
-            false => session.answered_through(),
+        let of = |session: &TypeSession| {
+            if session.has_answered_all(session.head(snapshot)) {
+                Some(snapshot.revision())
+            } else {
+                session.answered_through()
+            }
         };
         let mut through = Some(snapshot.revision());
         for session in &self.types {

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn b4_history_is_bounded_by_states_and_by_replaced_resources() {
+    fn history_is_bounded_by_states_and_by_replaced_resources() {
         let limits = Limits {
             history: 2,
             history_names: 5,

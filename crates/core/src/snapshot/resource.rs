@@ -59,8 +59,9 @@ pub struct Resource {
     value_at: usize,
 }
 
-/// Reason why an element of a discovery response is no resource: see [`Resource::from_wire`].
+/// Reason why an element of a discovery response is not a resource: see [`Resource::from_wire`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// The element has no body, as a heartbeat does.
     #[error("resource {name:?} has no body: expected a resource, not a heartbeat")]
@@ -185,14 +186,15 @@ impl Resource {
         let Some((resource_type, api)) = ResourceType::from_type_url(&any.type_url) else {
             return Err(WireError::MalformedTypeUrl(any.type_url));
         };
-        let name = match name.is_empty() {
-            false => name,
-            true => own_name(&any.value)
+        let name = if name.is_empty() {
+            own_name(&any.value)
                 .map_err(|invalid| WireError::Malformed {
                     message: resource_type.message().to_owned(),
                     reason: invalid.to_string(),
                 })?
-                .into_owned(),
+                .into_owned()
+        } else {
+            name
         };
         let value: Bytes = match api {
             ApiVersion::V3 => any.value,
@@ -333,7 +335,7 @@ impl Resource {
         self
     }
 
-    /// Sets the document that the resource comes from. It is no part of the content: resources that differ only in it are equal.
+    /// Sets the document that the resource comes from. It does not belong to the content: resources that differ only in it are equal.
     #[must_use]
     pub fn with_origin(mut self, origin: ResourceOrigin) -> Self {
         self.origin = Some(origin);

@@ -29,6 +29,8 @@ pub(crate) use name::Verdict;
 pub use name::{Sent, SubscribedName};
 use names::SortedNames;
 
+use crate::sample::SAMPLE;
+
 /// Kind of wildcard subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Wildcard {
@@ -77,7 +79,7 @@ pub enum WildcardChange {
 /// Returns whether a first request without names is a wildcard subscription.
 ///
 /// The protocol defines this for LDS and CDS, and Envoy relies on it for SRDS. oxds does the same for types that it
-/// does not know. It must not hold for the others: an empty SDS subscription is no request for all secrets.
+/// does not know. It must not hold for the others: an empty SDS subscription does not ask for all secrets.
 #[must_use]
 pub fn has_legacy_wildcard(resource_type: &ResourceType) -> bool {
     resource_type.all_resources_required_in_sotw()
@@ -96,6 +98,12 @@ impl Subscription {
     #[must_use]
     pub fn is_asked(&self) -> bool {
         self.wildcard != Wildcard::Unasked
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let names = self.iter().map(SubscribedName::name).take(SAMPLE);
+        names.is_sorted_by(|a, b| a < b) && (self.is_asked() || self.is_empty())
     }
 
     /// Returns whether the wildcard is subscribed.
@@ -256,7 +264,7 @@ impl Subscription {
             }
         }
         self.names.add(&change.added);
-        // xDS protocol, "Unsubscribing From Resources": a name without a subscription is no error (S-38).
+        // xDS protocol, "Unsubscribing From Resources": unsubscribing from a name without a subscription is allowed (S-38).
         change.dropped = self.names.take(&unwanted);
         change
     }

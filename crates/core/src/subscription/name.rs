@@ -61,7 +61,7 @@ pub(crate) enum Verdict<'a> {
     Send(&'a Arc<Resource>),
     /// Report that the copy that was sent does not exist any more.
     Gone(Arc<Resource>),
-    /// Report that there is no such resource (S-34).
+    /// Report that the resource does not exist (S-34).
     Missing,
 }
 

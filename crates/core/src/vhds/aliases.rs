@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::sample::SAMPLE;
+
 /// Requested names of one client that virtual hosts of other names answer.
 ///
 /// ```text
@@ -15,6 +17,19 @@ pub(crate) struct HostAliases {
 }
 
 impl HostAliases {
+    /// Whether both maps are each other's inverse; for debug assertions.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let mut hosts = self.hosts.iter().take(SAMPLE);
+        let mut aliases = self.aliases.iter().take(SAMPLE);
+        hosts.all(|(asked, host)| {
+            let aliases = self.aliases.get(host);
+            aliases.is_some_and(|aliases| aliases.contains(asked))
+        }) && aliases.all(|(host, aliases)| {
+            let mut aliases_checked = aliases.iter().take(SAMPLE);
+            !aliases.is_empty() && aliases_checked.all(|asked| self.host(asked) == Some(host))
+        })
+    }
+
     /// Returns the virtual host that answers a requested name.
     pub(crate) fn host(&self, asked: &str) -> Option<&Arc<str>> {
         self.hosts.get(asked)
@@ -55,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b3_host_has_the_aliases_that_it_answers() {
+    fn host_has_the_aliases_that_it_answers() {
         let [x, y, one, two] = ["r/x", "r/y", "r/one", "r/two"].map(Arc::<str>::from);
         let mut aliases = HostAliases::default();
         assert_eq!(aliases.set(&x, &one), None);

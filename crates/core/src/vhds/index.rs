@@ -111,7 +111,7 @@ mod tests {
 
     /// Given virtual hosts with domains of each form: a host finds the one that Envoy would choose.
     #[test]
-    fn b3_host_is_found_as_envoy_matches_domains() {
+    fn host_is_found_as_envoy_matches_domains() {
         let hosts = [
             host("r/exact", &["www.Shop.example", "shop.example:8080"]),
             host("r/suffix", &["*.shop.example", "*.example:8443"]),
@@ -148,7 +148,7 @@ mod tests {
 
     /// Given two virtual hosts with one domain: the first by name is found, and the other one once that is gone.
     #[test]
-    fn b3_removed_virtual_host_is_not_found() {
+    fn removed_virtual_host_is_not_found() {
         let (a, b) = (host("r/a", &["x"]), host("r/b", &["x"]));
         let mut index = index(&[b.clone(), a.clone()]);
         assert_eq!(index.find("r", "x"), Some(&a.0));

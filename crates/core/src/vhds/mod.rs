@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b3_route_configuration_decides_about_ports() {
+    fn route_configuration_decides_about_ports() {
         for ignores in [false, true] {
             let config = RouteConfiguration {
                 name: "routes".into(),

@@ -91,9 +91,10 @@ fn pushes_are_cheap(resource_type: &ResourceType, names: &[&str], open: fn() -> 
     let mut world = large(resource_type, 10);
     let [mut first, mut stream] = [open(), open()];
     for stream in [&mut first, &mut stream] {
-        match stream.is_sotw() {
-            true => stream.ask(resource_type, names),
-            false => stream.change(resource_type, names, &[]),
+        if stream.is_sotw() {
+            stream.ask(resource_type, names)
+        } else {
+            stream.change(resource_type, names, &[])
         }
         stream.drain(&world);
         stream.events();

@@ -7,7 +7,7 @@ use oxds_core::{
 use oxds_types::ResourceType;
 
 use crate::support::{
-    Stream, World,
+    Stream, World, configured,
     stream::{delta, sotw},
 };
 
@@ -89,11 +89,10 @@ fn s59_unknown_type_gets_an_empty_response() {
 fn s59_configured_type_is_known_without_resources() {
     let quota = ResourceType::from_message("acme.v1.Quota").0;
     let mut world = World::of(&CDS, &["A=1"]);
-    let mut stream = aggregated(Config {
-        unknown_types: UnknownTypes::EndStream,
-        own_types: [quota.clone()].into(),
-        ..Config::default()
-    });
+    let mut stream = aggregated(configured(|config| {
+        config.unknown_types = UnknownTypes::EndStream;
+        config.own_types = [quota.clone()].into();
+    }));
     stream.send(sotw(&quota, &["gold"]));
     assert!(!stream.events().contains(&Event::UnknownType(quota.clone())));
     world.set(&quota, &["gold=1"]);
@@ -102,10 +101,9 @@ fn s59_configured_type_is_known_without_resources() {
 
 #[test]
 fn s59_unknown_type_can_be_an_error() {
-    let mut stream = aggregated(Config {
-        unknown_types: UnknownTypes::EndStream,
-        ..Config::default()
-    });
+    let mut stream = aggregated(configured(|config| {
+        config.unknown_types = UnknownTypes::EndStream
+    }));
     let (thing, _) = ResourceType::from_message("acme.v1.Thing");
     let refused = Err(StreamError::UnknownType(thing.type_url().into()));
     assert_eq!(stream.try_send(sotw(&thing, &[])), refused);
@@ -113,10 +111,11 @@ fn s59_unknown_type_can_be_an_error() {
 
 #[test]
 fn s60_names_are_limited_in_number_and_length() {
-    let config = || Config {
-        max_names: 3,
-        max_name_len: 100,
-        ..Config::default()
+    let config = || {
+        configured(|config| {
+            config.max_names = 3;
+            config.max_name_len = 100;
+        })
     };
     let many = StreamError::TooManyNames {
         resource_type: EDS,
@@ -146,10 +145,7 @@ fn s60_names_are_limited_in_number_and_length() {
 
 #[test]
 fn s60_type_url_is_limited_to_the_length_of_a_name() {
-    let mut stream = aggregated(Config {
-        max_name_len: 8,
-        ..Config::default()
-    });
+    let mut stream = aggregated(configured(|config| config.max_name_len = 8));
     let (len, limit) = (EDS.type_url().len(), 8);
     let long = StreamError::TypeUrlTooLong { len, limit };
     assert_eq!(stream.try_send(sotw(&EDS, &[])), Err(long));
@@ -157,10 +153,7 @@ fn s60_type_url_is_limited_to_the_length_of_a_name() {
 
 #[test]
 fn s60_types_are_limited_in_number() {
-    let mut stream = aggregated(Config {
-        max_types: 2,
-        ..Config::default()
-    });
+    let mut stream = aggregated(configured(|config| config.max_types = 2));
     stream.send(sotw(&CDS, &[]));
     stream.send(sotw(&EDS, &["A"]));
     let error = stream.try_send(sotw(&ResourceType::LISTENER, &[]));

@@ -108,7 +108,7 @@ fn text(change: &ObservedChange) -> String {
 }
 
 /// Given listeners a and b; then a wildcard observer gets both, then only what changes, and after its stream broke only what
-/// changed meanwhile; the server counts it as a client in sync.
+/// changed in between; the server counts it as a client in sync.
 #[test]
 fn wildcard_observer_follows_every_change() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {

@@ -57,7 +57,7 @@ fn answered(poll: &mut RestPoller, now: Instant, names: &[&str], version: &str) 
 #[test]
 fn c266_fetch_has_node_names_and_version() {
     let (mut poll, now) = (poll(), Instant::EPOCH);
-    assert_eq!(poll.poll_transmit(now), None, "there is nothing to ask");
+    assert_eq!(poll.poll_transmit(now), None, "no name is subscribed");
     poll.handle_request(request("", &["a"]));
     let first = poll.poll_transmit(now).unwrap();
     assert_eq!(first.node.unwrap().id, "node-1");
@@ -66,12 +66,12 @@ fn c266_fetch_has_node_names_and_version() {
 }
 
 /// Given a response with a new version; then the next fetch, after the delay, has this version. A response with the same version,
-/// or "not modified", is no change.
+/// or "not modified", changes nothing.
 #[test]
 fn c267_same_version_is_unchanged() {
     let (mut poll, start) = (poll(), Instant::EPOCH);
     answered(&mut poll, start, &["a"], "1");
-    assert_eq!(poll.poll_transmit(start), None, "an ACK is no question");
+    assert_eq!(poll.poll_transmit(start), None, "an ACK alone is not sent");
     assert!(near(poll.poll_timeout(), start + DELAY));
     let mut now = start;
     for answer in [response("1"), PollOutcome::Unchanged] {

@@ -176,7 +176,7 @@ fn rollout() -> Server {
 /// another cluster. When a client NACKs the new cluster, then route and both clusters return to what they were, and the
 /// other cluster stays changed. When the store changes the new cluster, then all of the update is served again.
 #[test]
-fn a3_change_set_is_rolled_back_as_a_whole() {
+fn s80_change_set_is_rolled_back_as_a_whole() {
     let mut server = rollout();
     let changes = ChangeSet::default()
         .put(resource("two", "1"))
@@ -201,7 +201,7 @@ fn a3_change_set_is_rolled_back_as_a_whole() {
 
 /// Given one update that changes resources without references between them, then the NACK of one returns that one alone.
 #[test]
-fn a3_unrelated_changes_are_rolled_back_one_by_one() {
+fn s80_unrelated_changes_are_rolled_back_one_by_one() {
     let mut server = rollout();
     let changes = ChangeSet::default()
         .put(resource("one", "2"))
@@ -219,7 +219,7 @@ fn a3_unrelated_changes_are_rolled_back_one_by_one() {
 /// Given a change of a route on top of a change of its cluster that no client has accepted yet, then both return together.
 /// Given that they had accepted it, then the route returns alone.
 #[test]
-fn a3_unaccepted_change_joins_the_next_one() {
+fn s80_unaccepted_change_joins_the_next_one() {
     for is_accepted in [false, true] {
         let mut server = rollout();
         let changes = ChangeSet::default()
@@ -232,9 +232,10 @@ fn a3_unaccepted_change_joins_the_next_one() {
         let second = route("r", &["one", "other", "other"]);
         server.apply(None, ChangeSet::default().put(Arc::clone(&second)));
         server.refuse_resource("edge", &second);
-        let expected = match is_accepted {
-            true => ["one=2", "other=1", "r=one other"],
-            false => ["one=1", "other=1", "r=one"],
+        let expected = if is_accepted {
+            ["one=2", "other=1", "r=one other"]
+        } else {
+            ["one=1", "other=1", "r=one"]
         };
         assert_eq!(server.contents(), expected);
     }
@@ -242,7 +243,7 @@ fn a3_unaccepted_change_joins_the_next_one() {
 
 /// Given a part whose old version a client lacks, then the change cannot return as a whole, and stays.
 #[test]
-fn a3_change_with_a_part_that_cannot_return_stays() {
+fn s80_change_with_a_part_that_cannot_return_stays() {
     let mut server = rollout();
     server.apply(None, ChangeSet::default().put(resource("one", "2")));
     let changes = ChangeSet::default()
@@ -264,7 +265,7 @@ fn a3_change_with_a_part_that_cannot_return_stays() {
 /// Given a rollback, when the server is restarted and the store has the same, then the same is served as before, and the
 /// rollback is shown. When the store is changed, then it ends.
 #[test]
-fn a3_rollback_survives_a_restart() {
+fn s80_rollback_survives_a_restart() {
     let mut server = rollout();
     let changes = ChangeSet::default()
         .put(resource("two", "1"))
@@ -290,7 +291,7 @@ fn a3_rollback_survives_a_restart() {
 /// Given a rollback, when the store was changed while the server was down, then that is served. Its NACK returns to the
 /// version of before. When all of it was removed, then nothing is left of the rollback.
 #[test]
-fn a3_store_changed_during_a_restart_ends_the_rollback() {
+fn s80_store_changed_during_a_restart_ends_the_rollback() {
     let rolled_back = || {
         let mut server = rollout();
         server.apply(None, ChangeSet::default().put(resource("one", "2")));
@@ -385,7 +386,7 @@ fn s80_version_not_acked_by_all_is_not_restored() {
     server.expect(None, "4");
 }
 
-/// Given a new resource, or one that no client ACKed before it changed; then there is no version to return to. A late NACK of a
+/// Given a new resource, or one that no client ACKed before it changed; then a rollback has no version to return to. A late NACK of a
 /// replaced version does nothing.
 #[test]
 fn s80_without_good_version_nothing_is_rolled_back() {

@@ -52,7 +52,7 @@ fn numbers(rollouts: &Rollouts, before: Option<u64>) -> Vec<u64> {
 
 /// Given an edited, an unchanged, a new and a deleted resource, as a store reports them, then each counts once.
 #[test]
-fn b7_edited_resource_is_one_change() {
+fn edited_resource_is_one_change() {
     let served = [
         cluster("edited", b"1"),
         cluster("same", b"1"),
@@ -81,13 +81,13 @@ fn b7_edited_resource_is_one_change() {
 
 /// Given a name that looks like the end of the list and another field, then it is in quotes.
 #[test]
-fn b7_names_do_not_forge_fields() {
+fn names_do_not_forge_fields() {
     let contents = changed(&["a] origin=x", "b"]);
     assert_eq!(contents.to_string(), "[cds/\"a] origin=x\", cds/b]");
 }
 
 #[test]
-fn b7_names_are_bounded() {
+fn names_are_bounded() {
     let names: Vec<String> = (0..10_000).map(|i| format!("c{:04}", 9_999 - i)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let contents = changed(&names);

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Buf;
 use oxds_core::{
-    session::{Config, Event, Frame, Interest, Scope},
+    session::{Event, Frame, Interest, Scope},
     snapshot::Protocol,
 };
 use oxds_types::ResourceType;
 
-use crate::support::{Stream, World};
+use crate::support::{Stream, World, configured};
 
 const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
@@ -18,10 +18,7 @@ const EDS: ResourceType = ResourceType::ENDPOINT;
 fn s65_every_response_has_the_replica_identifier() {
     let world = World::of(&CDS, &["A=1"]);
     for protocol in [Protocol::Sotw, Protocol::Delta] {
-        let config = Config {
-            identifier: Some("replica-7".into()),
-            ..Config::default()
-        };
+        let config = configured(|config| config.identifier = Some("replica-7".into()));
         let mut stream = Stream::open(protocol, Scope::Aggregated, config);
         match protocol {
             Protocol::Sotw => stream.ask(&CDS, &[]),

@@ -224,7 +224,7 @@ fn s49_client_without_ack_gets_no_more_heartbeats() {
     assert_eq!(
         stream.take(&world).beats.len(),
         2,
-        "heartbeats that became due meanwhile are sent once"
+        "heartbeats that became due before the answer are sent once"
     );
 }
 

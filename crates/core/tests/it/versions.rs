@@ -58,9 +58,10 @@ fn v3_client(is_delta: bool, resource_type: &ResourceType) -> Stream {
     } else {
         Stream::sotw()
     };
-    match is_delta {
-        true => stream.change(resource_type, &[], &[]),
-        false => stream.ask(resource_type, &[]),
+    if is_delta {
+        stream.change(resource_type, &[], &[])
+    } else {
+        stream.ask(resource_type, &[])
     }
     stream
 }

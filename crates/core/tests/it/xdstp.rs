@@ -177,7 +177,7 @@ fn xdstp_named_member_stays_without_its_collection() {
 
 /// A SotW response does not tell which resources belong to a collection (xRFC TP1).
 #[test]
-fn b6_sotw_request_for_a_collection_is_denied() {
+fn sotw_request_for_a_collection_is_denied() {
     let mut stream = Stream::sotw();
     let error = stream.try_send(sotw(&EDS, &["plain", ALL])).unwrap_err();
     assert_eq!(error, StreamError::CollectionInSotw(ALL.into()));
@@ -186,7 +186,7 @@ fn b6_sotw_request_for_a_collection_is_denied() {
 
 /// Parameters select among variants of a resource, which do not exist here: an answer would look like a match (TP2).
 #[test]
-fn b6_dynamic_parameters_are_denied() {
+fn dynamic_parameters_are_denied() {
     let locator = |parameters: &[(&str, &str)]| ResourceLocator {
         name: "plain".into(),
         dynamic_parameters: parameters

@@ -281,12 +281,10 @@ async fn s60_poll_clients_count_against_the_server() {
 /// Given limits on names as options, then they hold.
 #[tokio::test]
 async fn s60_limits_of_names_are_configurable() {
-    let config = Config {
-        max_names: 2,
-        max_types: 1,
-        max_name_len: 100,
-        ..Config::default()
-    };
+    let mut config = Config::default();
+    config.max_names = 2;
+    config.max_types = 1;
+    config.max_name_len = 100;
     let server = Running::start(Server::builder().config(config)).await;
     server.cache.apply(upsert(&["a"]));
     for (requests, expected) in [

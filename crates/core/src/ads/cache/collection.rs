@@ -97,6 +97,25 @@ impl WatchedCollections {
         all.filter(move |(.., collection)| collection.authority == authority)
     }
 
+    /// Returns every watched collection with its authority.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (AuthorityId, &ResourceType, &Arc<str>)> {
+        let all = self.resource_types.iter();
+        all.flat_map(|(resource_type, of_type)| {
+            let of_type = of_type.iter();
+            of_type.map(move |(name, collection)| (collection.authority, resource_type, name))
+        })
+    }
+
+    /// Returns the authority and the number of watchers of a watched collection.
+    pub(super) fn get(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<(AuthorityId, u32)> {
+        let collection = self.resource_types.get(resource_type)?.get(name)?;
+        Some((collection.authority, collection.watchers))
+    }
+
     /// Returns the authority of a watched collection that has this name as a member.
     pub(super) fn authority(
         &self,
@@ -144,9 +163,10 @@ impl WatchedCollections {
         if collection.error.replace(error.clone()).as_ref() == Some(&error) {
             return None;
         }
-        Some(match has_members {
-            true => ClientEvent::ambient(resource_type, name, Some(error)),
-            false => ClientEvent::changed(resource_type, name, Err(error)),
+        Some(if has_members {
+            ClientEvent::ambient(resource_type, name, Some(error))
+        } else {
+            ClientEvent::changed(resource_type, name, Err(error))
         })
     }
 

@@ -9,6 +9,7 @@ use oxds_types::ResourceType;
 use super::status::{CacheState, CacheStatus, CachedResource, FailedUpdate};
 use crate::ads::authority_id::AuthorityId;
 use crate::ads::error::WatchError;
+use crate::sample::SAMPLE;
 use crate::server_id::ServerId;
 use crate::time::Instant;
 
@@ -224,6 +225,21 @@ impl Entry {
         self.change(|extra| extra.expiry = expiry);
     }
 
+    /// Whether the invariants hold; for debug assertions.
+    fn is_consistent(&self) -> bool {
+        let Some(extra) = self.extra.as_deref() else {
+            return true;
+        };
+        // What describes a resource ends with it.
+        let is_of_resource = extra.expiry.is_some()
+            || extra.deletion_ignored
+            || extra.unusual_type_url.is_some()
+            || !extra.earlier_senders.is_empty();
+        *extra != Extra::default()
+            && (self.resource.is_some() || !is_of_resource)
+            && (extra.failure.is_none() || extra.error.is_some())
+    }
+
     pub(super) fn status(&self) -> CacheStatus<'_> {
         CacheStatus {
             // gRFC A88: the state is that of the last update, whether or not a resource is in use (C-113).
@@ -419,6 +435,28 @@ impl Timers {
         if let Some(at) = new {
             self.times.insert(time(at));
         }
+    }
+
+    /// Whether each timer is that of its entry, and each entry is consistent and has its timers; for debug assertions.
+    pub(super) fn is_consistent(&self, entries: &Entries) -> bool {
+        let times = |entry: &Entry| {
+            let timeout = entry.timeout().map(|(_, at)| at);
+            let expiry = entry.expiry().map(|expiry| expiry.at);
+            [(Timer::ResourceTimeout, timeout), (Timer::Ttl, expiry)]
+        };
+        let mut scheduled = self.times.iter().take(SAMPLE);
+        let mut entries_checked = entries.iter().take(SAMPLE);
+        scheduled.all(|(at, timer, resource_type, name)| {
+            let entry = entries.get(resource_type, name);
+            entry.is_some_and(|(_, entry)| times(entry).contains(&(*timer, Some(*at))))
+        }) && entries_checked.all(|(resource_type, name, entry)| {
+            let mut running = times(entry).into_iter();
+            entry.is_consistent()
+                && running.all(|(timer, at)| {
+                    let time = |at| (at, timer, resource_type.clone(), Arc::clone(name));
+                    at.is_none_or(|at| self.times.contains(&time(at)))
+                })
+        })
     }
 
     /// Removes and returns the next timer that is due.

@@ -38,6 +38,7 @@ use super::authority_id::AuthorityId;
 use super::config::Server;
 use super::event::{ClientEvent, EventQueue};
 use crate::resource::ResourceParsers;
+use crate::sample::SAMPLE;
 use crate::server_id::ServerId;
 use crate::time::Instant;
 
@@ -63,6 +64,53 @@ impl Cache {
             trusted: trusted.map(|(index, _)| ServerId::at(index)).collect(),
             ..Self::default()
         }
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(super) fn is_consistent(&self) -> bool {
+        // An entry without watchers is the cached member of a watched collection.
+        let mut entries = self.entries.iter().take(SAMPLE);
+        let is_needed = entries.all(|(resource_type, name, entry)| {
+            let is_member = || self.collections.has(resource_type, name);
+            entry.watchers > 0 || entry.resource().is_some() && is_member()
+        });
+        // A name whose last watcher has left counts this one.
+        let mut unwatched = self.unwatched.iter().take(SAMPLE);
+        let is_counted = unwatched.all(|(resource_type, name)| {
+            let entry = self.entries.get(resource_type, name);
+            let watchers = if selects_many(name) {
+                let collection = self.collections.get(resource_type, name);
+                collection.map(|(_, watchers)| watchers)
+            } else {
+                entry.map(|(_, entry)| entry.watchers)
+            };
+            watchers == Some(1)
+        });
+        is_needed && is_counted && self.timers.is_consistent(&self.entries)
+    }
+
+    /// Returns every name that is subscribed, with its authority.
+    pub(super) fn subscribed(
+        &self,
+    ) -> impl Iterator<Item = (AuthorityId, &ResourceType, &Arc<str>)> {
+        let watched = self.entries.iter().filter(|(.., entry)| entry.watchers > 0);
+        let names =
+            watched.map(|(resource_type, name, entry)| (entry.authority, resource_type, name));
+        self.collections.iter().chain(names)
+    }
+
+    /// Returns the authority that subscribes to this name itself.
+    pub(super) fn subscriber(
+        &self,
+        resource_type: &ResourceType,
+        name: &str,
+    ) -> Option<AuthorityId> {
+        if selects_many(name) {
+            let collection = self.collections.get(resource_type, name);
+            return collection.map(|(authority, _)| authority);
+        }
+        let (_, entry) = self.entries.get(resource_type, name)?;
+        (entry.watchers > 0).then_some(entry.authority)
     }
 
     /// Adds a watcher. Returns whether its name must be subscribed: it is the first one.
@@ -99,12 +147,11 @@ impl Cache {
     /// Removes a watcher. The name of the last one stays subscribed and cached until [`end_unwatched`](Self::end_unwatched).
     pub(super) fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
         let name: Arc<str> = name.into();
-        let watchers = match selects_many(&name) {
-            true => self.collections.watchers(resource_type, &name),
-            false => {
-                let entry = self.entries.get_mut(resource_type, &name);
-                entry.map(|entry| &mut entry.watchers)
-            }
+        let watchers = if selects_many(&name) {
+            self.collections.watchers(resource_type, &name)
+        } else {
+            let entry = self.entries.get_mut(resource_type, &name);
+            entry.map(|entry| &mut entry.watchers)
         };
         match watchers {
             Some(1) => {
@@ -137,7 +184,8 @@ impl Cache {
         let entry = self.entries.get_mut(resource_type, name)?;
         entry.watchers = 0;
         let authority = entry.authority;
-        if !self.collections.has(resource_type, name) {
+        // A member of a watched collection stays cached. A name without a resource would count as unanswered, although no watcher waits for it.
+        if entry.resource().is_none() || !self.collections.has(resource_type, name) {
             self.remove_entry(resource_type, name);
         }
         Some(authority)
@@ -352,7 +400,7 @@ impl Cache {
             let version = match entry.failure() {
                 None => cached.version.to_string(),
                 // A member of a collection is listed even after a failed update, without a version: if the resource was
-                // deleted meanwhile, only a listed name can be in `removed_resources`.
+                // deleted since, only a listed name can be in `removed_resources`.
                 Some(_) if is_collection => String::new(),
                 // After a failed update the server must send the resource again. If it returned to the cached version, a
                 // listed version would suppress that, and nothing else would clear the failure (C-111).
@@ -360,15 +408,13 @@ impl Cache {
             };
             Some((name.to_string(), version))
         };
-        match is_collection {
-            true => self
-                .members(resource_type, name)
+        if is_collection {
+            self.members(resource_type, name)
                 .filter_map(version)
-                .collect(),
-            false => {
-                let entry = self.entries.get(resource_type, name);
-                entry.and_then(version).into_iter().collect()
-            }
+                .collect()
+        } else {
+            let entry = self.entries.get(resource_type, name);
+            entry.and_then(version).into_iter().collect()
         }
     }
 }

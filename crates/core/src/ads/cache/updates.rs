@@ -240,9 +240,10 @@ impl Cache {
             return;
         };
         if entry.set_error(&error) {
-            self.events.push(match entry.resource().is_some() {
-                true => ClientEvent::ambient(resource_type, name, Some(error)),
-                false => ClientEvent::changed(resource_type, name, Err(error)),
+            self.events.push(if entry.resource().is_some() {
+                ClientEvent::ambient(resource_type, name, Some(error))
+            } else {
+                ClientEvent::changed(resource_type, name, Err(error))
             });
         }
     }

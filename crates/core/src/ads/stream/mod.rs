@@ -70,7 +70,7 @@ enum StreamState {
         since: Instant,
         /// Whether the first request was sent; only that one carries the node.
         node_sent: bool,
-        /// Whether a response arrived; the end of the stream is no error then.
+        /// Whether a response arrived; then the end of the stream is not an error.
         answered: bool,
     },
     /// Open, but must be closed: a version that was sent to the server no longer holds.
@@ -148,6 +148,19 @@ impl AdsStream {
         resource_types.flat_map(|(resource_type, state)| {
             state.names.iter().map(move |name| (resource_type, name))
         })
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(super) fn is_consistent(&self) -> bool {
+        let is_open = matches!(self.state, StreamState::Open { .. } | StreamState::Stale);
+        let mut states = self.resource_types.values();
+        states.all(|state| state.is_consistent(self.protocol, is_open))
+    }
+
+    /// Returns whether the name itself is subscribed.
+    pub(super) fn has_name(&self, resource_type: &ResourceType, name: &str) -> bool {
+        let state = self.resource_types.get(resource_type);
+        state.is_some_and(|state| state.names.contains(name))
     }
 
     /// Returns the version of the type that was accepted last; empty before the first.
@@ -257,7 +270,7 @@ impl AdsStream {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            // The backoff lasts even if all names are unsubscribed and subscribed again meanwhile.
+            // The backoff lasts even if all names are unsubscribed and subscribed again before its end.
             StreamState::Backoff { until } if self.is_wanted() => Some(until),
             _ => None,
         }
@@ -290,9 +303,10 @@ impl AdsStream {
                 let node = (!std::mem::replace(node_sent, true)).then(|| self.node.clone());
                 // gRFC A30: requests keep the configured version, whichever version the server answers in (C-56).
                 let type_url = resource_type.type_url_on(self.version);
-                let versions = match state.is_first() {
-                    true => of_type(&self.versions, resource_type),
-                    false => Vec::new(),
+                let versions = if state.is_first() {
+                    of_type(&self.versions, resource_type)
+                } else {
+                    Vec::new()
                 };
                 Some(match self.protocol {
                     Protocol::Sotw => {
@@ -312,8 +326,8 @@ impl AdsStream {
         }
     }
 
-    /// Closes the stream of a server that nothing is asked of. The client has no resource of it any more, so its versions
-    /// do not hold on a later stream.
+    /// Closes a stream without subscriptions. The client has dropped the server's resources, so their versions do not hold on
+    /// a later stream.
     fn end(&mut self) -> Option<AdsTransmit> {
         self.resource_types.clear();
         match self.state {

@@ -10,6 +10,7 @@ use oxds_types::discovery::{DeltaDiscoveryRequest, DiscoveryRequest, Node, Statu
 use oxds_types::name::{WILDCARD, collection_of};
 
 use crate::protocol::Protocol;
+use crate::sample::SAMPLE;
 
 /// `google.rpc.Code.INVALID_ARGUMENT`: the code of every NACK (gRFC A46).
 const INVALID_ARGUMENT: i32 = 3;
@@ -127,6 +128,32 @@ impl TypeState {
             || collection_of(name).is_some_and(|own| self.names.contains(own.as_str()))
     }
 
+    /// Whether the invariants hold; for debug assertions. `is_open`: a stream is open, so that messages were exchanged.
+    pub(super) fn is_consistent(&self, protocol: Protocol, is_open: bool) -> bool {
+        let mut names = self.names.iter().take(SAMPLE);
+        let mut subscribe = self.unsent.subscribe.iter().take(SAMPLE);
+        let is_unsent_known = subscribe.all(|name| self.names.contains(name))
+            && names.all(|name| {
+                !self.unsent.unsubscribe.contains(name) && !self.dropped.contains(name)
+            });
+        let is_protocol_respected = match protocol {
+            Protocol::Sotw => {
+                self.unsent.subscribe.is_empty() && self.unsent.unsubscribe.is_empty()
+            }
+            Protocol::Delta => self.dropped.is_empty(),
+        };
+        // The nonce, the ACK and the NACK belong to a response of the open stream.
+        let is_fresh = self.nonce.is_empty()
+            && self.nack.is_none()
+            && !(self.is_answered || self.ack_pending || self.names_sent || self.versions_sent);
+        is_unsent_known
+            && is_protocol_respected
+            && (is_open || is_fresh)
+            && (self.names_sent || self.is_answered || self.names.is_empty() || self.request_due)
+            && (self.nack.is_none() || self.request_due)
+            && (self.version.is_empty() || self.version == self.accepted)
+    }
+
     pub(super) fn has_request(&self) -> bool {
         // xDS protocol, "How the client specifies what resources to return": an empty first list subscribes to the
         // wildcard, so no request without names is sent before one with names (C-75).
@@ -173,9 +200,10 @@ impl TypeState {
         let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
         // DeltaDiscoveryRequest.initial_resource_versions: only in the first request of a type on a stream. A superseded
         // server must send everything again, so it gets no versions (C-163).
-        let initial_versions: HashMap<_, _> = match first && !self.superseded {
-            true => subscribe.iter().flat_map(|name| cached(name)).collect(),
-            false => HashMap::new(),
+        let initial_versions: HashMap<_, _> = if first && !self.superseded {
+            subscribe.iter().flat_map(|name| cached(name)).collect()
+        } else {
+            HashMap::new()
         };
         self.versions_sent |= !initial_versions.is_empty();
         DeltaDiscoveryRequest {
@@ -185,9 +213,10 @@ impl TypeState {
             resource_names_unsubscribe: texts(&unsubscribe),
             initial_resource_versions: initial_versions,
             // DeltaDiscoveryRequest.response_nonce: empty in a request that acknowledges nothing (C-277).
-            response_nonce: match std::mem::take(&mut self.ack_pending) {
-                true => self.nonce.clone(),
-                false => String::new(),
+            response_nonce: if std::mem::take(&mut self.ack_pending) {
+                self.nonce.clone()
+            } else {
+                String::new()
             },
             error_detail: self.take_nack(),
             ..DeltaDiscoveryRequest::default()

@@ -14,7 +14,7 @@ use crate::explain::model::{Action, Decision, Destination, FailureReason};
 
 use super::chance::Remainders;
 use super::entry::Part;
-use super::matcher::Seen;
+use super::matcher::MatchedRequest;
 use super::policies;
 use super::table::{Host, Route, Table};
 
@@ -23,7 +23,7 @@ pub(super) fn add(
     part: &Part,
     (table, host): (&Table, &Host),
     (index, route): (usize, &Route),
-    (seen, taken): (Seen<'_>, &Remainders),
+    (seen, taken): (MatchedRequest<'_>, &Remainders),
     decision: &mut Decision,
 ) {
     let mut push = |share: f64, action: Action| {
@@ -83,7 +83,7 @@ pub(super) fn add(
 }
 
 /// Returns the action for the cluster that a header names: without the header, Envoy finds no cluster.
-fn named(seen: Seen<'_>, header: &str, forward: &dyn Fn(&str) -> Action) -> Action {
+fn named(seen: MatchedRequest<'_>, header: &str, forward: &dyn Fn(&str) -> Action) -> Action {
     let name = seen.header(&header.to_ascii_lowercase());
     match name.as_deref().unwrap_or_default() {
         "" => Action::Fail {
@@ -98,7 +98,7 @@ fn named(seen: Seen<'_>, header: &str, forward: &dyn Fn(&str) -> Action) -> Acti
 fn shares<'a>(
     weighted: &'a WeightedCluster,
     taken: &Remainders,
-    seen: Seen<'_>,
+    seen: MatchedRequest<'_>,
 ) -> Vec<(f64, &'a ClusterWeight)> {
     let weight = |cluster: &ClusterWeight| cluster.weight.map_or(0, |weight| weight.value);
     let weights: Vec<_> = weighted.clusters.iter().map(weight).collect();
@@ -119,7 +119,7 @@ fn shares<'a>(
     shares.into_iter().zip(&weighted.clusters).collect()
 }
 
-fn number(weighted: &WeightedCluster, seen: Seen<'_>) -> Option<u64> {
+fn number(weighted: &WeightedCluster, seen: MatchedRequest<'_>) -> Option<u64> {
     match weighted.random_value_specifier.as_ref()? {
         RandomValueSpecifier::HeaderName(name) => {
             seen.header(&name.to_ascii_lowercase())?.parse().ok()

@@ -34,11 +34,11 @@ pub(super) struct Part {
     pub(super) name: String,
     pub(super) is_tls: bool,
     pub(super) manager: HttpConnectionManager,
-    /// Routes, or the reason why there are none.
+    /// Routes, or the reason for their absence.
     pub(super) table: Result<Table, NoTable>,
 }
 
-/// Reason why there is no route table.
+/// Reason for the absence of a route table.
 #[derive(Debug, Clone)]
 pub(super) enum NoTable {
     /// Envoy has none.
@@ -84,12 +84,13 @@ impl Entry {
         for (place, chain) in chains.chain(default) {
             parts.extend(of_chain(place, chain, source, &mut tables));
         }
-        match parts.is_empty() {
-            true => Err(format!("listener {name:?} has no HttpConnectionManager")),
-            false => Ok(Self {
+        if parts.is_empty() {
+            Err(format!("listener {name:?} has no HttpConnectionManager"))
+        } else {
+            Ok(Self {
                 name: listener.name,
                 parts,
-            }),
+            })
         }
     }
 

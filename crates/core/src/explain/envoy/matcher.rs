@@ -56,7 +56,7 @@ pub(super) struct Fraction {
 
 /// The parts of a request that a route sees.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct MatchedRequest<'a> {
     pub(super) request: &'a Request,
     /// Path without what is not compared.
     pub(super) path: &'a str,
@@ -118,12 +118,12 @@ impl EnvoyMatcher {
     }
 
     /// Whether the condition on the path is met.
-    pub(super) fn matches_path(&self, seen: Seen<'_>) -> bool {
+    pub(super) fn matches_path(&self, seen: MatchedRequest<'_>) -> bool {
         self.path.matches(seen)
     }
 
     /// Returns why a request does not match, apart from fraction and what is not examined.
-    pub(super) fn unmet(&self, seen: Seen<'_>) -> Option<String> {
+    pub(super) fn unmet(&self, seen: MatchedRequest<'_>) -> Option<String> {
         if !self.matches_path(seen) {
             return Some(path_unmet());
         }
@@ -156,7 +156,7 @@ fn is_grpc(request: &Request) -> bool {
 }
 
 impl EnvoyPath {
-    fn matches(&self, seen: Seen<'_>) -> bool {
+    fn matches(&self, seen: MatchedRequest<'_>) -> bool {
         match self {
             Self::Common(path) => path.matches(seen.path),
             Self::Separated(prefix) => prefix.is_separated_prefix_of(seen.path),
@@ -183,7 +183,7 @@ impl EnvoyHeader {
         })
     }
 
-    fn unmet(&self, seen: Seen<'_>) -> Option<String> {
+    fn unmet(&self, seen: MatchedRequest<'_>) -> Option<String> {
         let value = seen.header(&self.matcher.name);
         let compared = match (&value, self.treat_missing_as_empty) {
             (None, true) => Some(""),
@@ -194,7 +194,7 @@ impl EnvoyHeader {
     }
 }
 
-impl<'a> Seen<'a> {
+impl<'a> MatchedRequest<'a> {
     /// Returns a header or pseudo-header; several values are joined by commas.
     pub(super) fn header(self, name: &str) -> Option<Cow<'a, str>> {
         match name {

@@ -13,7 +13,7 @@ use envoy_types::pb::google::protobuf::{Any, Duration};
 use prost::Message;
 
 use super::entry::Part;
-use super::matcher::Seen;
+use super::matcher::MatchedRequest;
 use super::table::{Host, Route, Table};
 
 /// Returns the policies of a route.
@@ -21,7 +21,7 @@ pub(super) fn of(
     part: &Part,
     (table, host): (&Table, &Host),
     action: &RouteProto,
-    seen: Seen<'_>,
+    seen: MatchedRequest<'_>,
 ) -> Vec<String> {
     let mut policies = vec![timeout(part, action)];
     if let Some(idle) = &action.idle_timeout {
@@ -100,7 +100,7 @@ fn retries(policy: &RetryPolicy) -> String {
     )
 }
 
-fn hashing(policy: &HashPolicy, seen: Seen<'_>) -> String {
+fn hashing(policy: &HashPolicy, seen: MatchedRequest<'_>) -> String {
     let last = if policy.terminal { ", terminal" } else { "" };
     let what = match &policy.policy_specifier {
         Some(PolicySpecifier::Header(header)) => {

@@ -165,9 +165,12 @@ impl<'a> Level<'a> {
         let share = f64::from(self.load) / 100.0;
         let weights = self.localities.iter();
         let total: f64 = weights.map(|one| self.weight(one, factor, balancing)).sum();
-        let of_locality = |locality: &LocalityLbEndpoints| match total > 0.0 {
-            true => share * self.weight(locality, factor, balancing) / total,
-            false => 0.0,
+        let of_locality = |locality: &LocalityLbEndpoints| {
+            if total > 0.0 {
+                share * self.weight(locality, factor, balancing) / total
+            } else {
+                0.0
+            }
         };
         let localities = self.localities.iter();
         let localities = localities.map(|one| self.locality(one, of_locality(one), balancing));
@@ -194,9 +197,10 @@ impl<'a> Level<'a> {
                 address: endpoint_address(endpoint),
                 health: health(endpoint.health_status),
                 weight: endpoint.load_balancing_weight.map(|weight| weight.value),
-                share: match is_used {
-                    true => balancing.shares_known.then_some(of_endpoint),
-                    false => Some(0.0),
+                share: if is_used {
+                    balancing.shares_known.then_some(of_endpoint)
+                } else {
+                    Some(0.0)
                 },
                 unused: (!is_used).then(|| "not healthy".to_owned()),
             }

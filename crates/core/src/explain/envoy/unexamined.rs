@@ -178,9 +178,12 @@ pub(super) fn of_headers(index: usize, route: &Route) -> Vec<String> {
 
 /// Returns the fields of the connection manager that decide about a header, if there are any.
 fn writers(name: &str) -> Option<&'static str> {
-    let is_meant = |own: &str| match own.ends_with('-') {
-        true => name.starts_with(own),
-        false => name == own,
+    let is_meant = |own: &str| {
+        if own.ends_with('-') {
+            name.starts_with(own)
+        } else {
+            name == own
+        }
     };
     let mut headers = WRITTEN.iter();
     headers.find_map(|(own, fields)| is_meant(own).then_some(*fields))

@@ -19,7 +19,7 @@ use super::chance::Remainders;
 use super::clusters;
 use super::entry::{Entry, NoTable, Part};
 use super::failed;
-use super::matcher::Seen;
+use super::matcher::MatchedRequest;
 use super::table::{Host, Table};
 use super::unexamined;
 
@@ -56,7 +56,7 @@ pub(crate) fn decide(entry: &Entry, request: &Request, source: &impl ResourceSou
     };
     let path = path(part, table, request);
     let authority = authority(part, request);
-    let seen = Seen {
+    let seen = MatchedRequest {
         request,
         path: &path,
         authority: &authority,
@@ -159,9 +159,10 @@ fn host<'a>(table: &Table, mut authority: &'a str) -> Cow<'a, str> {
     if table.config.ignore_port_in_host_matching {
         authority = without_port(authority);
     }
-    match authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        true => Cow::Owned(authority.to_ascii_lowercase()),
-        false => Cow::Borrowed(authority),
+    if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(authority.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(authority)
     }
 }
 
@@ -213,7 +214,12 @@ fn needs_tls(part: &Part, (host, request): (&Host, &Request), decision: &mut Dec
 }
 
 /// Tries the routes in order.
-fn walk(part: &Part, (table, host): (&Table, &Host), seen: Seen<'_>, decision: &mut Decision) {
+fn walk(
+    part: &Part,
+    (table, host): (&Table, &Host),
+    seen: MatchedRequest<'_>,
+    decision: &mut Decision,
+) {
     if host.proto.matcher.is_some() {
         let field = "matcher of the virtual host".to_owned();
         decision.destinations.push(Destination {

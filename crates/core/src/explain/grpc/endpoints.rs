@@ -190,9 +190,10 @@ impl<'a> Shares<'a> {
     }
 
     fn of_locality(&self, locality: &Locality) -> f64 {
-        match locality.endpoints.is_empty() {
-            true => 0.0,
-            false => self.of_priority * self.weight(locality) / self.total,
+        if locality.endpoints.is_empty() {
+            0.0
+        } else {
+            self.of_priority * self.weight(locality) / self.total
         }
     }
 
@@ -206,14 +207,16 @@ impl<'a> Shares<'a> {
             PolicyConfig::Custom(_) => return None,
             PolicyConfig::PickFirst { shuffle: true } => return None,
             PolicyConfig::PickFirst { shuffle: false } => {
-                let first = match is_by_locality(self.policy) {
-                    true => locality.endpoints.first().map(|endpoint| endpoint.address),
-                    false => self.first,
+                let first = if is_by_locality(self.policy) {
+                    locality.endpoints.first().map(|endpoint| endpoint.address)
+                } else {
+                    self.first
                 };
                 let is_first = f64::from(u8::from(first == Some(address)));
-                return Some(match is_by_locality(self.policy) {
-                    true => self.of_locality(locality) * is_first,
-                    false => self.of_priority * is_first,
+                return Some(if is_by_locality(self.policy) {
+                    self.of_locality(locality) * is_first
+                } else {
+                    self.of_priority * is_first
                 });
             }
             policy if by_weight(policy) => f64::from(weight) / endpoint_weights(locality),

@@ -60,7 +60,7 @@ pub struct EndpointWeight {
 pub enum WeightState {
     /// The weight counts.
     Usable(f32),
-    /// There is no report yet, or the blackout period is not over.
+    /// The endpoint has not reported yet, or the blackout period is not over.
     NotYetUsable,
     /// The last report is older than the expiration period.
     Stale,

@@ -94,6 +94,7 @@ impl ServerResolver {
         } else {
             false
         };
+        debug_assert!(self.is_consistent());
     }
 
     /// Returns the next command to the client. Poll it until `None` after every other call.
@@ -102,7 +103,7 @@ impl ServerResolver {
         self.commands.pop_front()
     }
 
-    /// Returns the configuration in use, or the reason why there is none, once after each change.
+    /// Returns the configuration in use, or the error that prevents one, once after each change.
     pub fn poll_config(&mut self) -> Option<ServerResolution> {
         self.settle();
         self.current.poll()
@@ -139,6 +140,21 @@ impl ServerResolver {
             self.watch();
         }
         self.publish();
+        debug_assert!(self.is_consistent());
+    }
+
+    /// Whether the listener in use has a configuration, and all routes of the listeners are watched; for debug assertions.
+    fn is_consistent(&self) -> bool {
+        let (active, config) = (self.active.as_ref(), self.current.ok());
+        let listeners = active
+            .map(|(listener, _)| listener)
+            .into_iter()
+            .chain(&self.next);
+        let mut routes = listeners.flat_map(rds_names);
+        self.listeners.has(&self.listener_name)
+            && active.map(|(_, generation)| *generation) == config.map(|config| config.generation)
+            && active.is_none_or(|(_, generation)| *generation == self.generation)
+            && routes.all(|name| self.route_configs.has(name))
     }
 
     /// Returns what an unreachable control plane means now.

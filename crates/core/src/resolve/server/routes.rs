@@ -77,17 +77,16 @@ impl ServerRoutes {
             config: Clone::clone(config),
         };
         let lists = FilterLists::new(filters, make);
-        let filters = match hosts.has_overrides && !filters.is_empty() {
-            false => RouteFilters::Same(lists.with([])),
-            true => {
-                let of_host = hosts.config.virtual_hosts.iter().map(|host| {
-                    let routes = host.routes.iter();
-                    let of_route = routes
-                        .map(|route| lists.with([&route.filter_overrides, &host.filter_overrides]));
-                    of_route.collect()
-                });
-                RouteFilters::ByRoute(of_host.collect())
-            }
+        let filters = if hosts.has_overrides && !filters.is_empty() {
+            let of_host = hosts.config.virtual_hosts.iter().map(|host| {
+                let routes = host.routes.iter();
+                let of_route = routes
+                    .map(|route| lists.with([&route.filter_overrides, &host.filter_overrides]));
+                of_route.collect()
+            });
+            RouteFilters::ByRoute(of_host.collect())
+        } else {
+            RouteFilters::Same(lists.with([]))
         };
         Self { hosts, filters }
     }

@@ -330,7 +330,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the hash key of an endpoint's metadata. As in gRPC, a value that is no text, or empty, counts as none (gRFC A76).
+/// Returns the hash key of an endpoint's metadata. As in gRPC, a value that is empty, or not text, is ignored (gRFC A76).
 fn hash_key(metadata: &Metadata) -> Option<Arc<str>> {
     let fields = &metadata.filter_metadata.get("envoy.lb")?.fields;
     match &fields.get("hash_key")?.kind {

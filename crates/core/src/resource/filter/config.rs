@@ -93,7 +93,7 @@ impl FilterConfig {
     }
 }
 
-/// Reads the configuration of an added filter; `None` if there is no such filter.
+/// Reads the configuration of an added filter; `None` if the filter is unknown.
 pub(super) fn custom(
     config: &ExtensionConfig,
     extensions: &Extensions,

@@ -48,9 +48,10 @@ impl RbacConfig {
     /// Returns the loggers that a verdict of this filter needs, in the order of the configuration (gRFC A59).
     #[must_use]
     pub fn loggers(&self, verdict: &Verdict<'_>) -> &[AuditTarget] {
-        match self.audit.condition.applies(verdict) {
-            true => &self.audit.targets,
-            false => &[],
+        if self.audit.condition.applies(verdict) {
+            &self.audit.targets
+        } else {
+            &[]
         }
     }
 }

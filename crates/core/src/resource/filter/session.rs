@@ -19,7 +19,7 @@ pub(super) const SESSION_PER_ROUTE: &str =
     "envoy.extensions.filters.http.stateful_session.v3.StatefulSessionPerRoute";
 const COOKIE: &str = "envoy.extensions.http.stateful_session.cookie.v3.CookieBasedSessionState";
 
-/// Configuration of a session; `None` if there is no session state: then the filter does nothing.
+/// Configuration of a session; `None` without session state: then the filter does nothing.
 type Session = Option<Arc<SessionConfig>>;
 
 /// Reads the configuration of a listener's filter.

@@ -60,9 +60,10 @@ impl FilterChains {
         let table = table(&chains, matches)?;
         let has_default = default.is_some();
         if table.is_empty() && !has_default {
-            let rule = match chains.is_empty() {
-                true => "must not be empty, or there must be a default_filter_chain",
-                false => "must have one that can match, or there must be a default_filter_chain",
+            let rule = if chains.is_empty() {
+                "must not be empty, or there must be a default_filter_chain"
+            } else {
+                "must have one that can match, or there must be a default_filter_chain"
             };
             return Err(Invalid::new(rule).at("filter_chains"));
         }
@@ -92,9 +93,10 @@ impl FilterChains {
 
     fn matching(&self, destination: IpAddr, source: SocketAddr) -> Option<usize> {
         let address = source.ip().to_canonical();
-        let source_type = match address == destination || address.is_loopback() {
-            true => SourceType::Local,
-            false => SourceType::External,
+        let source_type = if address == destination || address.is_loopback() {
+            SourceType::Local
+        } else {
+            SourceType::External
         };
         let sources = self.table.longest(destination)?.of(source_type)?;
         sources.longest(address)?.of(source.port())

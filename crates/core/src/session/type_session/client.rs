@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     nack::{Isolation, NackedState},
+    sample::SAMPLE,
     session::request::RequestedNames,
     snapshot::{Resource, ResourceSet, Revision, TypeSnapshot},
     subscription::{self, Sent, SubscribedName, Subscription, SubscriptionChange},
@@ -185,6 +186,31 @@ impl ClientState {
 impl ClientState {
     pub(crate) fn is_wildcard(&self) -> bool {
         self.cursor.is_some()
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(crate) fn is_consistent(&self, context: &TypeContext, max_nacked: usize) -> bool {
+        let mut held = self.held.iter().take(SAMPLE);
+        let is_held_by_name = held.all(|(name, held)| {
+            let resource = &held.resource;
+            resource.name() == name && *resource.resource_type() == context.resource_type
+        });
+        let mut nacked = self.nacked.iter().take(SAMPLE);
+        let is_nacked_by_name = nacked.all(|(name, nacked)| {
+            let is_of_name = |one: &Arc<Resource>| one.name() == name;
+            self.covers(name) && nacked.in_use.resource().is_none_or(is_of_name)
+        });
+        // Only delta responses are split, and the rest belongs to the step that was sent.
+        let is_split_known = |cursor: &Cursor| {
+            cursor.unsent.is_none() || context.is_delta() && cursor.sent.is_some()
+        };
+        self.subscription.is_consistent()
+            && self.subscription.is_wildcard() == self.is_wildcard()
+            && self.cursor.as_ref().is_none_or(is_split_known)
+            && is_held_by_name
+            && is_nacked_by_name
+            && self.nacked.len() <= max_nacked
+            && self.isolation.is_consistent()
     }
 
     pub(crate) fn cursor(&self) -> Option<&Cursor> {

@@ -65,7 +65,7 @@ pub(crate) enum Step {
     InSync,
     /// The changes since the cursor.
     Since(Arc<Difference>),
-    /// All resources: there is no cursor yet.
+    /// All resources: the client has no position yet.
     Everything,
 }
 

@@ -288,9 +288,10 @@ pub(crate) struct Lacking {
 
 impl Lacking {
     fn add(&mut self, reference: &Reference, is_served: bool) {
-        let place = match is_served {
-            true => &mut self.served,
-            false => &mut self.missing,
+        let place = if is_served {
+            &mut self.served
+        } else {
+            &mut self.missing
         };
         place.get_or_insert_with(|| WaitsFor {
             resource_type: reference.resource_type.clone(),
@@ -366,6 +367,12 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
+    /// Whether each cause belongs to a hold whose timer runs; for debug assertions.
+    pub(crate) fn is_consistent(&self) -> bool {
+        self.holds()
+            .all(|hold| !hold.found && (hold.cause.is_none() || hold.timer.is_some()))
+    }
+
     /// Timer of updates that wait for their dependencies, unless it expired.
     pub(crate) fn blocked(&self) -> Option<HoldTimer> {
         let mut timers = self.holds().filter_map(|hold| hold.timer);
@@ -562,7 +569,9 @@ pub(crate) fn release_removals<T: PeerType>(
     }
     for name in &released {
         let held = client.release(name);
-        recent.note_dropped(held.iter().flat_map(|held| held.resource.references()));
+        // Only clusters cause subscriptions that the client has yet to end.
+        let cluster = held.iter().filter(|_| context.is_cluster());
+        recent.note_dropped(cluster.flat_map(|held| held.resource.references()));
     }
     released
 }

@@ -18,6 +18,7 @@ use super::{
     resumed::Resumed,
 };
 use crate::{
+    sample::SAMPLE,
     snapshot::ResourceSet,
     subscription::{Sent, SubscriptionChange},
 };
@@ -30,6 +31,15 @@ pub(crate) struct GlobSubscriptions {
 }
 
 impl GlobSubscriptions {
+    /// Whether globs and members are subscribed, and each member belongs to a glob; for debug assertions.
+    pub(crate) fn is_consistent(&self, client: &ClientState) -> bool {
+        let is_subscribed = |name: &Arc<str>| client.subscription().has_name(name);
+        let mut globs = self.globs.iter().take(SAMPLE);
+        let mut members = self.members.iter().take(SAMPLE);
+        globs.all(|glob| is_collection(glob) && is_subscribed(glob))
+            && members.all(|member| self.matches(member) && is_subscribed(member))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.globs.is_empty()
     }

@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{client::ClientState, in_flight::Item, pending::Pending};
 use crate::{
+    sample::SAMPLE,
     snapshot::TypeSnapshot,
     subscription::{Sent, SubscribedName, SubscriptionChange},
     vhds::{HostAliases, split, without_port},
@@ -20,6 +21,12 @@ pub(crate) struct HostRequests {
 }
 
 impl HostRequests {
+    /// Whether the invariants hold; for debug assertions.
+    pub(crate) fn is_consistent(&self, client: &ClientState) -> bool {
+        let mut members = self.members.iter().take(SAMPLE);
+        members.all(|name| client.subscription().has_name(name)) && self.aliases.is_consistent()
+    }
+
     /// Number of names that are subscribed only through others.
     pub(crate) fn member_count(&self) -> usize {
         self.members.len()

@@ -159,6 +159,23 @@ impl InFlight {
         self.responses.len() >= MAX_OUTSTANDING
     }
 
+    /// Whether the invariants hold; for debug assertions. `latest`: the latest nonce of the stream.
+    pub(crate) fn is_consistent(&self, latest: Nonce, is_wildcard: bool) -> bool {
+        let mut before = self.answered;
+        let mut responses = self.responses.iter();
+        self.responses.len() <= MAX_OUTSTANDING
+            && before <= latest
+            && responses.all(|response| {
+                let is_newer = before < response.nonce && response.nonce <= latest;
+                before = response.nonce;
+                let is_of_wildcard = match &response.content {
+                    SentContent::Whole { is_left, .. } => *is_left || is_wildcard,
+                    SentContent::Names(_) => true,
+                };
+                is_newer && is_of_wildcard
+            })
+    }
+
     pub(crate) fn push(&mut self, response: SentResponse) {
         self.responses.push(response);
     }

@@ -64,8 +64,8 @@ pub(super) use self::{
     respond::Draft,
 };
 use super::{
-    Config, Event, Isolating, NackedResource, OverdueChange, ResourceErrorDetail, ResourceStatus,
-    TypeStatus, request::RequestedNames,
+    Config, Event, Isolating, NackedResource, Nonce, OverdueChange, ResourceErrorDetail,
+    ResourceStatus, TypeStatus, request::RequestedNames,
 };
 use crate::{
     snapshot::{Resource, Revision, TypeSnapshot},
@@ -329,6 +329,24 @@ impl TypeSession {
         self.client.subscription()
     }
 
+    /// Whether the invariants of the parts, and those between them, hold; for debug assertions.
+    pub(super) fn is_consistent(&self, config: &Config, latest: Nonce) -> bool {
+        let (context, client, record) = (&self.context, &self.client, &self.record);
+        let members = self.globs.member_count() + self.hosts.member_count();
+        client.is_consistent(context, config.max_nacked)
+            && self.in_flight.is_consistent(latest, client.is_wildcard())
+            && self.globs.is_consistent(client)
+            && self.hosts.is_consistent(client)
+            && members <= client.subscription().len()
+            && self.gate.is_consistent()
+            && self.resumed.is_consistent(context)
+            && (context.form.ttl || self.heartbeats.len() == 0)
+            && (context.is_cluster() || self.recent.len() == 0)
+            && (record.sent.is_some() || record.acked.is_none() && self.in_flight.is_empty())
+            && (record.acks == 0 || record.acked_at.is_some())
+            && (record.nack.is_none() || record.nacks > 0)
+    }
+
     /// Number of names that the client listed.
     pub(super) fn requested_names(&self) -> usize {
         let members = self.globs.member_count() + self.hosts.member_count();
@@ -384,7 +402,7 @@ impl TypeSession {
             && (self.has_nacked() || accepted())
     }
 
-    /// Returns the latest revision whose content the client has answered as a whole; `None` if there is none yet.
+    /// Returns the latest revision whose content the client has answered as a whole; `None` before the first.
     pub(super) fn answered_through(&self) -> Option<Revision> {
         self.record.through
     }

@@ -44,8 +44,8 @@ pub(crate) struct Resumed {
     pub(crate) versions: Option<HashMap<String, String>>,
     /// The first request reports no version: the client never accepted a response of this type.
     pub(crate) fresh: bool,
-    /// SotW full state: names of which the client may have a copy from an earlier stream, whatever it answers on this
-    /// one.
+    /// Types whose absence means removal over SotW: names of which the client may have a copy from an earlier stream,
+    /// whatever it answers on this one.
     pub(crate) inherited: BTreeSet<Arc<str>>,
     /// Present while the first answer waits, since it would remove clusters.
     first_answer: Option<ReconnectTimers>,
@@ -65,6 +65,20 @@ impl Resumed {
             } => self.versions = Some(initial_versions).filter(|versions| !versions.is_empty()),
         }
         self.fresh = self.whole_version.is_none() && self.versions.is_none();
+    }
+
+    /// Whether the invariants hold; for debug assertions.
+    pub(crate) fn is_consistent(&self, context: &TypeContext) -> bool {
+        let (has_whole, has_versions) = (self.whole_version.is_some(), self.versions.is_some());
+        let removals = self.removals.as_ref();
+        let of_protocol = if context.is_delta() {
+            !has_whole && self.first_answer.is_none()
+        } else {
+            !has_versions && removals.is_none()
+        };
+        of_protocol
+            && !(self.fresh && (has_whole || has_versions))
+            && removals.is_none_or(|removals| !removals.names.is_empty())
     }
 
     pub(crate) fn forget_versions(&mut self) {

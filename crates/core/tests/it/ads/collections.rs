@@ -123,7 +123,7 @@ fn c280_unreachable_server_is_one_event_for_the_collection() {
     assert_eq!(played.events(), ["*: current"]);
 }
 
-/// Given a watch of an xdstp collection; then its members are added and removed; names elsewhere or deeper are no members; a
+/// Given a watch of an xdstp collection; then its members are added and removed; names elsewhere or deeper are not members; a
 /// missing collection is an error of its own.
 #[test]
 fn c280_collection_members_are_added_and_removed() {
@@ -177,7 +177,7 @@ fn c280_resource_is_found_by_its_alias() {
 
 /// Given a watched alias: when the server spells it in another way, then the watcher gets the resource, and its absence.
 #[test]
-fn b3_alias_is_found_in_any_spelling() {
+fn alias_is_found_in_any_spelling() {
     let resource_type = ResourceType::VIRTUAL_HOST;
     let mut played = played();
     played.watch(&resource_type, "xdstp://a/V/routes/x?a=1&b=2");

@@ -22,7 +22,11 @@ fn c168_connected_until_failure_without_response() {
     assert_eq!(connected(&servers), [Some(false), Some(true)]);
     servers.waits();
     servers.opened('P');
-    assert_eq!(connected(&servers)[0], Some(false), "a stream is no answer");
+    assert_eq!(
+        connected(&servers)[0],
+        Some(false),
+        "an open stream does not count as an answer"
+    );
     servers.responds('P', "p1", vec![cluster("a", "p")]);
     assert_eq!(connected(&servers), [Some(true), None], "F is disconnected");
     servers.fails('P');

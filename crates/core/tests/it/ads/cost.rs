@@ -65,7 +65,7 @@ fn delta_cost_follows_the_change_not_the_watches() {
     assert_eq!(one, expected);
 }
 
-/// Given an accepted SotW response. When it comes again, byte by byte, then nothing is decoded, and there is no event. When one of
+/// Given an accepted SotW response. When it comes again, byte by byte, then nothing is decoded, and no event follows. When one of
 /// its resources changed, then this one alone is decoded.
 #[test]
 fn c86_repeated_sotw_response_costs_a_comparison() {

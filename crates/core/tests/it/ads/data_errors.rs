@@ -178,7 +178,7 @@ fn c113_every_cache_state_is_visible() {
 }
 
 /// Given any sequence of updates; then a watcher gets a resource or an error in its place, or an ambient error, which is cleared
-/// when all is well: there is no third event.
+/// when all is well: a third event does not follow.
 #[test]
 fn c114_watcher_gets_changed_and_ambient_events() {
     let mut played = holding(DataErrors::DropDeleted);

@@ -44,7 +44,7 @@ fn c148_server_down_at_start_falls_back() {
 #[test]
 fn c149_all_cached_lost_server_is_ambient_without_fallback() {
     let mut servers = served_by_first();
-    // The end of the first stream is no failure: it was answered.
+    // The end of the first stream does not count as a failure: it was answered.
     assert_eq!(servers.fails('P'), Vec::<String>::new());
     assert_eq!(servers.waits(), ["P open"]);
     assert_eq!(servers.fails('P'), Vec::<String>::new());
@@ -292,7 +292,7 @@ fn c116_authority_without_names_asks_no_server() {
 }
 
 /// Given a cluster with load reports, sent by P. When F, and then P again, sends the same bytes, then each time watchers get the
-/// cluster again, and its load is reported to the sender. When P repeats it, then there is no event. A cluster without load
+/// cluster again, and its load is reported to the sender. When P repeats it, then no event follows. A cluster without load
 /// reports is the same from every server.
 #[test]
 fn c144_load_is_reported_to_the_sender_of_the_cluster() {
@@ -385,7 +385,7 @@ fn c158_useless_response_does_not_end_fallback() {
 /// Given an F that two authorities share. When one of them returns to P, and falls back again, then F gets no version: the client
 /// has dropped F's resources of that authority.
 #[test]
-fn d2_shared_fallback_server_gets_no_version_of_dropped_names() {
+fn shared_fallback_server_gets_no_version_of_dropped_names() {
     let mut servers = Servers::new(&["PF", "F"]);
     servers.watch(0, "a");
     servers.watch(1, "z");

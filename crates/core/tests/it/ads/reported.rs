@@ -65,7 +65,7 @@ fn c115_resource_error_uncached_is_sent_once_and_stops_timer() {
     assert_eq!(played.client.poll_timeout(), None);
     assert!(
         played.request().error_detail.is_none(),
-        "it is no fault of the response"
+        "the response is not to blame"
     );
 
     respond(&mut played, "n2", vec![], "a", NOT_FOUND);

@@ -147,12 +147,11 @@ fn wildcard_of_fallback(mut servers: Servers, delta: bool) -> Servers {
     servers.transmits();
     servers.fails('P');
     servers.opened('F');
-    match delta {
-        true => servers.sends('F', &[("a", "f"), ("b", "f"), ("c", "f")]),
-        false => {
-            let all = ["a", "b", "c"].map(|name| cluster(name, "f"));
-            servers.responds('F', "f1", all.to_vec())
-        }
+    if delta {
+        servers.sends('F', &[("a", "f"), ("b", "f"), ("c", "f")])
+    } else {
+        let all = ["a", "b", "c"].map(|name| cluster(name, "f"));
+        servers.responds('F', "f1", all.to_vec())
     };
     servers.waits();
     servers.opened('P');

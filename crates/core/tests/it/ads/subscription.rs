@@ -168,7 +168,7 @@ fn c77_unwatch_and_watch_before_a_poll_is_no_change() {
 
 /// The same with a response in between, and with a name that has no answer yet.
 #[test]
-fn d2_name_watched_again_before_a_poll_stays_subscribed() {
+fn name_watched_again_before_a_poll_stays_subscribed() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
     played.unwatch(&ResourceType::CLUSTER, "a");
     played.unwatch(&ResourceType::CLUSTER, "b");
@@ -196,7 +196,7 @@ fn d2_name_watched_again_before_a_poll_stays_subscribed() {
 /// Given a server that compares versions. When a name is unsubscribed and subscribed again, on the stream or across its end,
 /// then no request claims that the client has its resource.
 #[test]
-fn d2_dropped_resource_is_not_claimed_by_a_version() {
+fn dropped_resource_is_not_claimed_by_a_version() {
     for breaks in [false, true] {
         let (mut played, _) = Played::watching_clusters(&["a", "b"]);
         let both = vec![cluster("a", ""), cluster("b", "")];
@@ -229,7 +229,7 @@ fn d2_dropped_resource_is_not_claimed_by_a_version() {
 
 /// Given names of several types that lose their watchers together, then one of them is watched again, on a new stream.
 #[test]
-fn d2_all_names_unwatched_together_are_unsubscribed() {
+fn all_names_unwatched_together_are_unsubscribed() {
     let mut played = Played::new();
     for _ in 0..3 {
         for resource_type in [ResourceType::CLUSTER, ResourceType::ENDPOINT] {
@@ -251,7 +251,7 @@ fn d2_all_names_unwatched_together_are_unsubscribed() {
 
 /// Given a stream that closed with its last name. Then the next stream names no version: the client has nothing.
 #[test]
-fn d2_version_ends_with_the_last_name() {
+fn version_ends_with_the_last_name() {
     let (mut played, _) = Played::watching_clusters(&["a"]);
     played.respond(&ResourceType::CLUSTER, "v1", "n1", vec![cluster("a", "")]);
     played.request();

@@ -61,7 +61,7 @@ fn generated_message_is_decoded_once_without_grpc_rules() {
 fn type_without_parser_is_not_decoded() {
     let mut played = played([]);
     watching(&mut played, "c");
-    // Field 1, and then bytes that are no message.
+    // Field 1, and then bytes that do not form a message.
     let any = oxds_types::discovery::Any {
         value: b"\x0a\x01c\xff\xff".as_slice().into(),
         ..cluster("c", "")

@@ -203,7 +203,7 @@ fn c55_delta_of_other_version_is_accepted() {
     assert_eq!((&*ack.response_nonce, ack.error_detail), ("n", None));
 }
 
-/// The same bytes with another type URL are the same resource: there is no event, but the cache shows the version.
+/// The same bytes with another type URL are the same resource: no event follows, but the cache shows the version.
 #[test]
 fn c55_other_type_url_alone_is_no_change() {
     let mut played = with_api_version(ApiVersion::V3, Protocol::Sotw);

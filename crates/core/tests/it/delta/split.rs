@@ -51,9 +51,10 @@ fn s50_nack_of_one_part_does_not_affect_other_parts() {
         for (at, text) in texts.iter().enumerate() {
             let part = stream.reply(&world);
             assert_eq!(part.resources, [*text]);
-            match at == nacked {
-                true => stream.nack(&part, "no"),
-                false => stream.ack(&part),
+            if at == nacked {
+                stream.nack(&part, "no")
+            } else {
+                stream.ack(&part)
             }
         }
         stream.silent(&world);

@@ -27,10 +27,7 @@ proptest! {
         for (weight, item) in weights.iter().zip(0..).filter(|(weight, _)| **weight > 0) {
             let end = start + u64::from(*weight);
             let first = first_of(start, whole);
-            let last = match end == whole {
-                true => u64::MAX,
-                false => first_of(end, whole) - 1,
-            };
+            let last = if end == whole { u64::MAX } else { first_of(end, whole) - 1 };
             prop_assert_eq!(*weighted.pick(first), item);
             prop_assert_eq!(*weighted.pick(last), item);
             prop_assert_eq!(*weighted.pick(first + (last - first) / 2), item);

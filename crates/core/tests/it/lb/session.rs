@@ -71,9 +71,10 @@ fn c253_first_cookie_with_the_name_counts() {
         vec!["who =x"],
         vec![],
     ] {
-        let expected = match headers.contains(&who.as_str()) {
-            true => red.clone(),
-            false => SessionTarget::default(),
+        let expected = if headers.contains(&who.as_str()) {
+            red.clone()
+        } else {
+            SessionTarget::default()
         };
         assert_eq!(read(&headers), expected, "{headers:?}");
     }

@@ -65,7 +65,7 @@ fn c223_star_matches_at_least_one_character() {
     );
 }
 
-/// As in Envoy, C-core and grpc-go, a second `*` is no wildcard (D5).
+/// As in Envoy, C-core and grpc-go, a second `*` is a literal character.
 #[test]
 fn c180_second_star_of_a_domain_is_a_character() {
     assert_eq!(chosen(&["*x*"], "axb"), None);

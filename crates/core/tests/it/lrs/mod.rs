@@ -98,7 +98,7 @@ impl Played {
         requests.remove(0).cluster_stats
     }
 
-    /// Advances the time, with every attempt failing, until there is no timer.
+    /// Advances the time, with every attempt failing, until no timer is armed.
     fn wait_out(&mut self) {
         while self.reporter.poll_timeout().is_some() {
             self.wait();

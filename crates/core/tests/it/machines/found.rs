@@ -168,9 +168,12 @@ fn s52_held_removal_is_sent_after_wildcard_ends() {
 #[test]
 fn removal_in_flight_is_sent_on_resubscription() {
     for is_cluster in [true, false] {
-        let set = |content| match is_cluster {
-            true => Op::Cluster(0, content),
-            false => Op::Assignment(0, content),
+        let set = |content| {
+            if is_cluster {
+                Op::Cluster(0, content)
+            } else {
+                Op::Assignment(0, content)
+            }
         };
         play(&[
             Op::Stall,
@@ -213,7 +216,7 @@ fn s49_resource_from_ended_wildcard_is_confirmed() {
 
 /// A cluster that the client NACKed through the wildcard, and subscribes to by name when it leaves that.
 #[test]
-fn a5_nack_by_name_after_the_wildcard_is_recorded() {
+fn nack_by_name_after_the_wildcard_is_recorded() {
     play(&[
         Op::Cluster(3, Some(3)),
         Op::Watch(false, 0),

@@ -70,9 +70,10 @@ fn s51_listener_with_inline_routes_waits_for_clusters() {
             let mut world = shop();
             let is_delta = !stream.is_sotw();
             for (resource_type, names) in [(&CDS, &[][..]), (&EDS, &["X"]), (&LDS, names)] {
-                match is_delta {
-                    true => stream.change(resource_type, names, &[]),
-                    false => stream.ask(resource_type, names),
+                if is_delta {
+                    stream.change(resource_type, names, &[])
+                } else {
+                    stream.ask(resource_type, names)
                 }
                 stream.drain(&world);
             }

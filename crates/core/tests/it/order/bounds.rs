@@ -22,7 +22,7 @@ fn s53_hold_timer_ends_and_is_reported() {
                 stream.nack(&route, "main: no");
             }
             stream.silent(&world);
-            // Other resource types are sent meanwhile.
+            // Other resource types are sent without delay.
             world.apply(Edit::default().set(&EDS, "Y=2"));
             assert_eq!(stream.take(&world).resources, ["Y=2"]);
 

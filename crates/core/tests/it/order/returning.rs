@@ -140,7 +140,7 @@ fn returning() -> (World, Stream) {
 /// Given a SotW client with wildcards that returns with the version that it had: what that version contained is known, so
 /// the removed cluster stays until its route has changed.
 #[test]
-fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
+fn returning_wildcard_client_keeps_the_cluster_of_its_route() {
     let (world, mut stream) = returning();
     stream.ask_again(&RDS, &["main"], "what it had");
     let clusters = stream.poll(&world);
@@ -160,7 +160,7 @@ fn b4_returning_wildcard_client_keeps_the_cluster_of_its_route() {
 /// A client subscribes to clusters first, and its routes are known only after it subscribed to them. Its answer waits
 /// briefly for that.
 #[test]
-fn b4_s53_returning_wildcard_client_with_cds_only_waits_briefly() {
+fn s53_returning_wildcard_client_with_cds_only_waits_briefly() {
     let (world, mut stream) = returning();
     stream.silent(&world);
     stream.pass(Config::default().follow_up);
@@ -170,7 +170,7 @@ fn b4_s53_returning_wildcard_client_with_cds_only_waits_briefly() {
 
 /// Only changes are news, so only they can be NACKed; a version that is not known any more is answered with everything.
 #[test]
-fn b4_changes_since_a_known_version_are_news() {
+fn changes_since_a_known_version_are_news() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);
     let mut earlier = Stream::sotw();
     earlier.ask(&CDS, &[]);

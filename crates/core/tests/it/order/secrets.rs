@@ -172,9 +172,10 @@ fn s53_missing_secret_does_not_hold_a_first_route() {
             (&LDS, &[]),
             (&RDS, &["main"]),
         ] {
-            match stream.is_sotw() {
-                true => stream.ask(resource_type, names),
-                false => stream.change(resource_type, names, &[]),
+            if stream.is_sotw() {
+                stream.ask(resource_type, names)
+            } else {
+                stream.change(resource_type, names, &[])
             }
             sent.extend(stream.drain(&world));
         }
@@ -194,9 +195,10 @@ fn s53_end_of_a_secret_hold_releases_nothing_else() {
         let mut world = shop();
         world.apply(Edit::default().with(&RDS, "other=1", &[(CDS, "X")]));
         let mut stream = envoys(&world).into_iter().nth(at).unwrap();
-        match stream.is_sotw() {
-            true => stream.ask(&RDS, &["main", "other"]),
-            false => stream.change(&RDS, &["other"], &[]),
+        if stream.is_sotw() {
+            stream.ask(&RDS, &["main", "other"])
+        } else {
+            stream.change(&RDS, &["other"], &[])
         }
         stream.drain(&world);
         secure(&mut world);
@@ -271,9 +273,10 @@ fn s51_secret_is_sent_before_its_listener() {
             "front=4",
             &[(RDS, "main"), (SDS, "other")],
         ));
-        match stream.is_sotw() {
-            true => stream.ask(&SDS, &["key", "other"]),
-            false => stream.change(&SDS, &["other"], &[]),
+        if stream.is_sotw() {
+            stream.ask(&SDS, &["key", "other"])
+        } else {
+            stream.change(&SDS, &["other"], &[])
         }
         let secret = stream.reply(&world);
         assert_eq!(secret.resource_type(), "sds", "the listener must wait");

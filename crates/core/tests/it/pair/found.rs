@@ -24,7 +24,7 @@ fn resource_that_returns_may_be_nacked_again() {
 
 /// The client has E2 when it gets C1, which needs E2, together with C0, for which it rejects the response as a whole.
 #[test]
-fn a2_s54_assignment_of_an_isolated_cluster_is_sent_again() {
+fn s54_assignment_of_an_isolated_cluster_is_sent_again() {
     let ops = "C0=0>E2; E2=0; Reconnect 0 0 0 0; Pass 0; C0=broken C1=0>E2";
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut link = Link::new(Style::Envoy, protocol, true, false);
@@ -35,7 +35,7 @@ fn a2_s54_assignment_of_an_isolated_cluster_is_sent_again() {
 
 /// The client uses C0 of an earlier stream, and NACKs the first response, which removes it.
 #[test]
-fn a2_resource_of_a_nacked_state_is_removed() {
+fn resource_of_a_nacked_state_is_removed() {
     for ops in [
         "C1=0; C2=bad; Stall; Reconnect 0 0 0 0; Pass 0; -C0; -C1 C2=broken",
         "C0=0; Reconnect 0 0 0 0; Pass 0; C1=broken C2=broken -C0",
@@ -53,7 +53,7 @@ fn a2_resource_of_a_nacked_state_is_removed() {
 /// The client returns with L0, the rest of a state of which it NACKed L1. When it gets both again, it NACKs L1 again, and
 /// L0 has become bad: it still uses the old L0.
 #[test]
-fn a2_rest_of_a_state_nacked_before_stays_in_use() {
+fn rest_of_a_state_nacked_before_stays_in_use() {
     let ops = "L1=bad; L0=0; Reconnect 0 0 0 0; Pass 0; Reconnect 0 0 0 0; Stall; Pass 0; L0=bad";
     for aggregated in [true, false] {
         let mut link = Link::new(Style::Envoy, Protocol::Sotw, aggregated, false);
@@ -79,7 +79,7 @@ fn s49_heartbeat_of_a_returning_client_removes_nothing() {
 
 /// The removal of C0 is held until the first round of isolation is accepted. The second round, which removes C0 by its absence, is NACKed.
 #[test]
-fn a2_s52_released_removal_of_a_nacked_state_is_repeated() {
+fn s52_released_removal_of_a_nacked_state_is_repeated() {
     let ops =
         "C2=0>E2; Reconnect 0 0 0 0; C0=0; Pass 0; Reconnect 1 0 0 0; L0=0>R0 C1=0; -C0; C2=broken";
     for protocol in [Protocol::Sotw, Protocol::Delta] {
@@ -92,7 +92,7 @@ fn a2_s52_released_removal_of_a_nacked_state_is_repeated() {
 /// The client returns with an earlier C0, and NACKs the first state as a whole. The next one, without C2, repeats C0, which
 /// warms then.
 #[test]
-fn a2_s54_assignment_of_a_repeated_cluster_is_sent_again() {
+fn s54_assignment_of_a_repeated_cluster_is_sent_again() {
     let ops = "E0=0; C2=broken; C0=1>E0; Reconnect 0 0 0 0; Pass 0; Reconnect 0 0 0 0; C0=0>E0; Pass 0; -C2";
     let mut link = Link::new(Style::Envoy, Protocol::Sotw, true, false);
     link.client.rejects = Rejects::AsEnvoy;
@@ -101,7 +101,7 @@ fn a2_s54_assignment_of_a_repeated_cluster_is_sent_again() {
 
 /// C0 is bad, then bad in another way, for which the client rejects the whole response, then as before.
 #[test]
-fn a2_content_that_returns_after_a_whole_nack_is_sent() {
+fn content_that_returns_after_a_whole_nack_is_sent() {
     let ops = "Reconnect 0 0 0 0; Stall; C0=bad>E2; Pass 0; C0=broken; Stall; Pass 0; C0=bad>E2";
     let mut link = Link::new(Style::Envoy, Protocol::Sotw, false, false);
     link.client.rejects = Rejects::AsEnvoy;
@@ -110,7 +110,7 @@ fn a2_content_that_returns_after_a_whole_nack_is_sent() {
 
 /// The client unsubscribes from R1 while it is in flight, so that no watch sees that it is bad.
 #[test]
-fn a2_resource_without_a_subscription_stops_nothing() {
+fn resource_without_a_subscription_stops_nothing() {
     let ops = "L0=0>R0; L2=0>R1; R0=0; Reconnect 0 0 0 0; Pass 0; -L2; R1=bad -R0";
     let mut link = Link::new(Style::Envoy, Protocol::Delta, false, false);
     link.client.rejects = Rejects::AsEnvoy;
@@ -119,7 +119,7 @@ fn a2_resource_without_a_subscription_stops_nothing() {
 
 /// E2 is sent again for C0, in a response that the client rejects for E3.
 #[test]
-fn a2_s54_repeated_assignment_is_sent_after_a_nack() {
+fn s54_repeated_assignment_is_sent_after_a_nack() {
     let ops = "C0=0>E3; C2=0>E2 E2=0; Reconnect 0 0 0 0; Pass 0; E3=0; C0=0>E2; E3=broken";
     for protocol in [Protocol::Sotw, Protocol::Delta] {
         let mut link = Link::new(Style::Envoy, protocol, true, false);
@@ -230,7 +230,7 @@ fn s52_route_of_earlier_stream_still_needs_its_cluster() {
 
 /// E0 is repeated for the new C0, in a response that the client rejects for E1.
 #[test]
-fn a2_s54_repeated_assignment_of_nacked_response_is_sent_again() {
+fn s54_repeated_assignment_of_nacked_response_is_sent_again() {
     let ops = "C3=0>E1; C2=broken>E1; C1=1>E0; Reconnect 38 34 37 9; Pass 11172; Disconnect; C3=1>E1; E0=1; \
                C0=0>E0 E1=broken";
     let mut link = Link::new(Style::Envoy, Protocol::Delta, true, false);

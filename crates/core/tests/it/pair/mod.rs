@@ -316,7 +316,7 @@ proptest! {
     }
 
     #[test]
-    fn a2_valid_resources_arrive_whatever_envoy_nacks(
+    fn valid_resources_arrive_whatever_envoy_nacks(
         protocol in protocol(), aggregated in prop::bool::ANY, ops in envoy_ops(),
     ) {
         converges_with_envoy(protocol, aggregated, &ops);
@@ -348,7 +348,7 @@ proptest! {
     }
 
     #[test]
-    fn a2_valid_resources_arrive_whatever_envoy_nacks_random_seed(
+    fn valid_resources_arrive_whatever_envoy_nacks_random_seed(
         protocol in protocol(), aggregated in prop::bool::ANY, ops in envoy_ops(),
     ) {
         converges_with_envoy(protocol, aggregated, &ops);

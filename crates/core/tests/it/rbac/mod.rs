@@ -122,9 +122,10 @@ impl Case {
             headers: &self.headers,
             destination: address(self.destination),
             source: address(self.source),
-            security: match self.is_tls {
-                true => Security::Tls(self.identity.as_ref()),
-                false => Security::Plaintext,
+            security: if self.is_tls {
+                Security::Tls(self.identity.as_ref())
+            } else {
+                Security::Plaintext
             },
         }
     }

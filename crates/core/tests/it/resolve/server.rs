@@ -172,11 +172,11 @@ fn c259_next_listener_waits_for_its_routes() {
     played.got(&LISTENER, &listener(&[rds("r"), rds("s")]));
     played.silent();
     assert_eq!(played.commands(), ["watch rds s"]);
-    // Meanwhile the listener in use follows its routes.
+    // The listener in use still follows its routes.
     played.got(&ROUTE, &routes("r", "/new"));
-    let meanwhile = played.config();
-    assert_eq!(meanwhile.generation, before.generation);
-    assert!(accepts(&meanwhile.routes[0], "/new"));
+    let in_use = played.config();
+    assert_eq!(in_use.generation, before.generation);
+    assert!(accepts(&in_use.routes[0], "/new"));
     played.got(&ROUTE, &routes("s", ""));
     let after = played.config();
     assert_eq!((after.generation, after.routes.len()), (2, 2));

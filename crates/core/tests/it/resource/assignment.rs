@@ -237,7 +237,7 @@ fn c212_address_is_unique_in_the_cluster() {
 
 /// RFC 4007: an IPv6 address may have a zone. Only the index of an interface is known without asking the system.
 #[test]
-fn d5_ipv6_address_may_have_a_zone() {
+fn ipv6_address_may_have_a_zone() {
     let endpoints = ["fe80::1%2", "fe80::1%3", "fe80::1%eth0", "fe80::1%eth1"]
         .map(|address| endpoint(address, ""))
         .join(" ");

@@ -198,10 +198,13 @@ fn parsed(resource_type: &ResourceType, text: &str) -> Result<ParsedResource, In
     let extensions =
         Extensions::default().with_http_filter("my.Filter", |config| match &config.value {
             ExtensionValue::Message(bytes) => Ok(Arc::new(bytes.len())),
-            ExtensionValue::Struct(object) => match object.fields.contains_key("n") {
-                true => Ok(Arc::new(object.fields.len())),
-                false => Err(Invalid::new("must be set").at("n")),
-            },
+            ExtensionValue::Struct(object) => {
+                if object.fields.contains_key("n") {
+                    Ok(Arc::new(object.fields.len()))
+                } else {
+                    Err(Invalid::new("must be set").at("n"))
+                }
+            }
         });
     ResourceParsers::grpc_with(&extensions).parse(resource_type, &bytes(resource_type, text))
 }

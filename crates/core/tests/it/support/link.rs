@@ -56,9 +56,10 @@ pub(crate) struct Wire {
 
 impl Link {
     pub(crate) fn new(style: Style, protocol: Protocol, aggregated: bool, checked: bool) -> Self {
-        let scope = match aggregated {
-            true => vec![Scope::Aggregated],
-            false => TYPES.into_iter().map(Scope::Single).collect(),
+        let scope = if aggregated {
+            vec![Scope::Aggregated]
+        } else {
+            TYPES.into_iter().map(Scope::Single).collect()
         };
         Self {
             world: World::empty(),
@@ -410,7 +411,7 @@ fn check_removed_secrets(client: &Model, reply: &Reply, sent_from: &Snapshot) {
         for (user, text) in client.texts(&user_type) {
             let served = sent_from.get(&user_type, user);
             let stays = served.is_some_and(|served| text_of(&served.value()) == *text);
-            // The absence of a secret that the client does not have is no removal.
+            // The absence of a secret that the client does not have removes nothing.
             let has = |name: &&str| client.texts(&ResourceType::SECRET).contains_key(*name);
             for secret in secrets(text).filter(has) {
                 assert!(
@@ -467,9 +468,10 @@ fn check(client: &Model, reply: &Reply, sent_from: &Snapshot, begun: &[ResourceT
             };
             for needed in needs(text).filter(|needed| clusters.contains_key(*needed)) {
                 let present = reply.resources.iter().any(|text| name_of(text) == needed);
-                let removed = match client.is_sotw() {
-                    true => !present,
-                    false => reply.removed.iter().any(|name| name == needed),
+                let removed = if client.is_sotw() {
+                    !present
+                } else {
+                    reply.removed.iter().any(|name| name == needed)
                 };
                 assert!(
                     stays || !removed,

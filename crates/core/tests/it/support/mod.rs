@@ -10,5 +10,5 @@ pub(crate) mod stream;
 pub(crate) mod text;
 pub(crate) mod world;
 
-pub(crate) use stream::Stream;
+pub(crate) use stream::{Stream, configured};
 pub(crate) use world::{Edit, World};

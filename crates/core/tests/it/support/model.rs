@@ -128,7 +128,7 @@ impl Model {
     }
 
     /// Whether the client has been subscribed to this name since the stream began. A name that it unsubscribed from
-    /// and subscribed to again may be missing from a response that was in flight meanwhile.
+    /// and subscribed to again may be missing from a response that was in flight at that time.
     pub(crate) fn asks_steadily(&self, resource_type: &ResourceType, name: &str) -> bool {
         self.asks
             .get(&(resource_type.clone(), name.to_owned()))
@@ -357,9 +357,10 @@ impl Model {
     pub(crate) fn forgive(&mut self, resource_type: &ResourceType, change: &str) {
         let name = name_of(change.trim_start_matches('-'));
         let key = (resource_type.clone(), name.to_owned());
-        let returns = match change.starts_with('-') {
-            true => !self.gone.insert(key),
-            false => self.gone.remove(&key),
+        let returns = if change.starts_with('-') {
+            !self.gone.insert(key)
+        } else {
+            self.gone.remove(&key)
         };
         self.nacked.retain(|(of, text), _| {
             of != resource_type || name_of(text) != name || (text == change && !returns)

@@ -51,9 +51,10 @@ impl ModelType {
                 type_url: resource_type.type_url().to_owned(),
                 resource_names_subscribe: self.asked.difference(&before).cloned().collect(),
                 resource_names_unsubscribe: before.difference(&self.asked).cloned().collect(),
-                initial_resource_versions: match first {
-                    true => self.versions(),
-                    false => Default::default(),
+                initial_resource_versions: if first {
+                    self.versions()
+                } else {
+                    Default::default()
                 },
                 ..DeltaDiscoveryRequest::default()
             }),

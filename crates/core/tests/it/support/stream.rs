@@ -205,14 +205,21 @@ pub(crate) struct Stream {
     pub(crate) now: Instant,
     protocol: Protocol,
     /// SotW: fields that each request of a type repeats.
-    asked: HashMap<ResourceType, Asked>,
+    asked: HashMap<ResourceType, RepeatedFields>,
 }
 
 #[derive(Default, Clone)]
-struct Asked {
+struct RepeatedFields {
     names: Vec<String>,
     version: String,
     nonce: String,
+}
+
+/// Returns the default configuration with these changes.
+pub(crate) fn configured(change: impl FnOnce(&mut Config)) -> Config {
+    let mut config = Config::default();
+    change(&mut config);
+    config
 }
 
 impl Stream {
@@ -271,7 +278,7 @@ impl Stream {
         reply
     }
 
-    /// All responses until there are no more; each is ACKed when it arrives.
+    /// All responses until the last; each is ACKed when it arrives.
     pub(crate) fn drain(&mut self, world: &World) -> Vec<Reply> {
         let mut all = Vec::new();
         loop {
@@ -429,7 +436,7 @@ impl Stream {
     }
 }
 
-impl Asked {
+impl RepeatedFields {
     fn request(&self, resource_type: &ResourceType) -> DiscoveryRequest {
         DiscoveryRequest {
             type_url: resource_type.type_url().to_owned(),

@@ -105,7 +105,7 @@ impl World {
             _ => &mut world.routes,
         };
         change(root, sorted.path, &mut |message| {
-            // Only one of the two names the cluster, although they are no oneof.
+            // Only one of the two names the cluster, although they do not form a oneof.
             if field.name() == "cluster_header" {
                 message.clear_field_by_name("name");
             }

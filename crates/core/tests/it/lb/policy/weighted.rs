@@ -208,7 +208,7 @@ fn c250_unusable_report_changes_nothing() {
     // The result must be a number, too.
     weight.handle_report(at(1), &report(f64::MAX, f64::MIN_POSITIVE), &config);
     assert_eq!(weight.get(at(1), &config), 10.0);
-    // Errors that are no number count as none.
+    // Error counts that are not numbers are ignored.
     for value in bad {
         let failing = OrcaLoadReport {
             eps: value,
