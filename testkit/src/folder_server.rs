@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::SOON;
+use crate::resources::yaml;
 
 /// `oxds-server` over a folder, in a runtime of its own, so that it can be killed like a process.
 #[derive(Debug)]
@@ -168,10 +169,11 @@ pub type Place<'a> = (&'a str, u32, u32, &'a [(SocketAddr, &'a str)]);
 impl Yaml {
     /// Adds listener `svc` and its routes: match and action as flow mappings.
     pub fn service(mut self, routes: &[(&str, &str)]) -> Self {
-        self.0.push_str(LISTENER);
-        for (matching, action) in routes {
-            writeln!(self.0, "  - {{ match: {matching}, route: {action} }}").unwrap();
-        }
+        let route =
+            |(matching, action): &(&str, &str)| format!("match: {matching}, route: {action}");
+        let routes: Vec<String> = routes.iter().map(route).collect();
+        let routes = yaml::route_config("svc-routes", "svc", &routes);
+        self.0 += &yaml::documents([yaml::api_listener("svc", "svc-routes"), routes]);
         self
     }
 
@@ -182,15 +184,11 @@ impl Yaml {
 
     /// Adds a cluster that drops this percentage of its calls.
     pub fn cluster_dropping(mut self, name: &str, percent: u32, places: &[Place<'_>]) -> Self {
-        let yaml = &mut self.0;
+        let (yaml, cluster) = (&mut self.0, yaml::eds_cluster(name, ""));
         writeln!(
             yaml,
             "---\n\
-             \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n\
-             name: {name}\n\
-             type: EDS\n\
-             eds_cluster_config: {{ eds_config: {{ ads: {{}}, resource_api_version: V3 }} }}\n\
-             ---\n\
+             {cluster}---\n\
              \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment\n\
              cluster_name: {name}\n\
              policy: {{ drop_overloads: [ {{ category: shed, drop_percentage: {{ numerator: {percent} }} }} ] }}\n\
@@ -231,23 +229,3 @@ pub fn one(cluster: &str, places: &[Place<'_>]) -> String {
     let yaml = Yaml::default().service(&[("{ prefix: \"\" }", &action)]);
     yaml.cluster(cluster, places).0
 }
-
-const LISTENER: &str = r#"
-"@type": type.googleapis.com/envoy.config.listener.v3.Listener
-name: svc
-api_listener:
-  api_listener:
-    "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-    stat_prefix: svc
-    rds: { route_config_name: svc-routes, config_source: { ads: {}, resource_api_version: V3 } }
-    http_filters:
-    - name: router
-      typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }
----
-"@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-name: svc-routes
-virtual_hosts:
-- name: svc
-  domains: ["svc"]
-  routes:
-"#;

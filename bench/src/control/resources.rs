@@ -2,27 +2,23 @@
 
 use std::path::Path;
 
-/// Name of [`EDS_CLUSTER`].
+use oxds_testkit::resources::yaml;
+
+/// Name of the cluster of [`eds_cluster`].
 pub(crate) const EDS_CLUSTER_NAME: &str = "c0";
 
 /// The first cluster, without its endpoints.
-pub(crate) const EDS_CLUSTER: &str = "---
-\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
-name: c0
-type: EDS
-eds_cluster_config: { eds_config: { ads: {} } }
-";
+pub(crate) fn eds_cluster() -> String {
+    format!("---\n{}", yaml::eds_cluster(EDS_CLUSTER_NAME, ""))
+}
 
 /// Clusters, each with its endpoints, all in one place.
 pub(crate) fn cluster(name: &str, backend: &str) -> String {
     let (host, port) = backend.rsplit_once(':').unwrap_or((backend, "0"));
+    let cluster = yaml::eds_cluster(name, "");
     format!(
         "---
-\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
-name: {name}
-type: EDS
-eds_cluster_config: {{ eds_config: {{ ads: {{}} }} }}
----
+{cluster}---
 \"@type\": type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment
 cluster_name: {name}
 endpoints:
@@ -36,37 +32,16 @@ endpoints:
 
 /// The listener `bench`, whose routes come by ADS.
 pub(crate) fn listener(routes: &str) -> String {
-    format!(
-        "\"@type\": type.googleapis.com/envoy.config.listener.v3.Listener
-name: bench
-api_listener:
-  api_listener:
-    \"@type\": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-    stat_prefix: bench
-    rds: {{ route_config_name: {routes}, config_source: {{ ads: {{}} }} }}
-    http_filters:
-    - name: router
-      typed_config: {{ \"@type\": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }}
-"
-    )
+    yaml::api_listener("bench", routes)
 }
 
 /// Routes everything to the first cluster, and uncalled paths to the others.
 pub(crate) fn routes(clusters: usize) -> String {
-    let mut yaml = "---
-\"@type\": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-name: routes
-virtual_hosts:
-- name: bench
-  domains: [ \"*\" ]
-  routes:
-"
-    .to_owned();
-    for n in 1..clusters {
-        yaml +=
-            &format!("  - match: {{ prefix: \"/other.{n}/\" }}\n    route: {{ cluster: c{n} }}\n");
-    }
-    yaml + "  - match: { prefix: \"\" }\n    route: { cluster: c0 }\n"
+    let others = (1..clusters)
+        .map(|n| format!("match: {{ prefix: \"/other.{n}/\" }}, route: {{ cluster: c{n} }}"));
+    let first = "match: { prefix: \"\" }, route: { cluster: c0 }".to_owned();
+    let routes: Vec<String> = others.chain([first]).collect();
+    format!("---\n{}", yaml::route_config("routes", "*", &routes))
 }
 
 /// Saves a listener, its routes and a cluster with this backend as most editors do: a new file, moved into place.

@@ -36,7 +36,8 @@ impl Rig {
         rate: u32,
     ) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let yaml = resources::listener("routes") + &resources::routes(1) + resources::EDS_CLUSTER;
+        let yaml =
+            resources::listener("routes") + &resources::routes(1) + &resources::eds_cluster();
         std::fs::write(folder.path().join("bench.yaml"), yaml).map_err(|e| e.to_string())?;
         let backend = || Part::start_on(Processors::Beside, &Role::Backend);
         let (first, changed) = (backend()?, backend()?);

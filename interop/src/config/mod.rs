@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use oxds_testkit::resources::yaml;
+
 use crate::Fallible;
 
 /// The name of every scenario's listener, and so the `xds:///` target of gRPC clients.
@@ -158,19 +160,7 @@ pub(crate) fn route_config(routes: &[String]) -> String {
 
 /// The same under another name.
 pub(crate) fn route_config_of(name: &str, routes: &[String]) -> String {
-    let mut yaml = format!(
-        r#""@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
-name: {name}
-virtual_hosts:
-- name: all
-  domains: ["*"]
-  routes:
-"#
-    );
-    for route in routes {
-        let _ = writeln!(yaml, "  - {{ {route} }}");
-    }
-    yaml
+    yaml::route_config(name, "*", routes)
 }
 
 /// A cluster whose endpoints come over ADS.
@@ -180,16 +170,7 @@ pub(crate) fn cluster(name: &str) -> String {
 
 /// The same with one more field.
 pub(crate) fn cluster_with(name: &str, field: &str) -> String {
-    format!(
-        r#""@type": type.googleapis.com/envoy.config.cluster.v3.Cluster
-name: {name}
-type: EDS
-eds_cluster_config:
-  eds_config: {{ ads: {{}}, resource_api_version: V3 }}
-connect_timeout: 1s
-{field}
-"#
-    )
+    yaml::eds_cluster(name, &format!("connect_timeout: 1s\n{field}"))
 }
 
 /// A cluster's endpoints: one locality per entry, each with the next priority.

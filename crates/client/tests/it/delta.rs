@@ -8,6 +8,7 @@ use oxds_core::resource::Cluster;
 use crate::scripted::{error, value};
 use oxds_channel::testing::expect::eventually;
 use oxds_testkit::folder_server::FolderServer;
+use oxds_testkit::resources::yaml::{documents, eds_cluster_of};
 
 fn client(server: &FolderServer) -> XdsClient {
     let bootstrap = Bootstrap::builder(server.address().to_string());
@@ -15,21 +16,14 @@ fn client(server: &FolderServer) -> XdsClient {
     ClientPool::with_options(bootstrap.build().unwrap(), options).client("test")
 }
 
-fn cluster(name: &str, service: &str) -> String {
-    format!(
-        "- \"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster
-  name: {name}
-  type: EDS
-  eds_cluster_config: {{eds_config: {{ads: {{}}}}, service_name: {service}}}
-"
-    )
-}
-
 /// given a client that uses delta / then it gets existing resources, changes and removals; a missing resource is an
 /// error at once; a resource that is watched again is sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c273_c274_c277_c278_delta_follows_the_folder() {
-    let server = FolderServer::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let server = FolderServer::start(&documents([
+        eds_cluster_of("a", "one"),
+        eds_cluster_of("b", "one"),
+    ]));
     let client = client(&server);
     let mut a = client.watch::<Cluster>("a");
     let mut b = client.watch::<Cluster>("b");
@@ -41,13 +35,16 @@ async fn c273_c274_c277_c278_delta_follows_the_folder() {
     error(&mut missing, WatchErrorReason::DoesNotExist).await;
     assert!(asked.elapsed() < Duration::from_secs(5), "no 15 s");
 
-    server.write(&(cluster("a", "two") + &cluster("b", "one")));
+    server.write(&documents([
+        eds_cluster_of("a", "two"),
+        eds_cluster_of("b", "one"),
+    ]));
     assert_eq!(&*value(&mut a).await.eds_service_name, "two");
     drop(b);
     let mut b = client.watch::<Cluster>("b");
     assert_eq!(&*value(&mut b).await.eds_service_name, "one");
 
-    server.write(&cluster("b", "one"));
+    server.write(&eds_cluster_of("b", "one"));
     error(&mut a, WatchErrorReason::DoesNotExist).await;
 }
 
@@ -55,7 +52,10 @@ async fn c273_c274_c277_c278_delta_follows_the_folder() {
 /// loses that one, and the other is not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c276_after_a_restart_only_changes_are_sent() {
-    let mut server = FolderServer::start(&(cluster("a", "one") + &cluster("b", "one")));
+    let mut server = FolderServer::start(&documents([
+        eds_cluster_of("a", "one"),
+        eds_cluster_of("b", "one"),
+    ]));
     let client = client(&server);
     let mut a = client.watch::<Cluster>("a");
     let mut b = client.watch::<Cluster>("b");
@@ -63,7 +63,7 @@ async fn c276_after_a_restart_only_changes_are_sent() {
     value(&mut b).await;
 
     server.kill();
-    server.write(&cluster("b", "one"));
+    server.write(&eds_cluster_of("b", "one"));
     // The port is free once the server's runtime has ended.
     eventually(|| std::net::TcpListener::bind(server.address()).is_ok()).await;
     server.restart();

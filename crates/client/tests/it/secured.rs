@@ -9,6 +9,7 @@ use oxds_client::{Bootstrap, ClientPool, Update, WatchErrorReason, XdsClient};
 use oxds_core::resource::Cluster;
 use oxds_server::{Security, TlsFiles};
 use oxds_testkit::certificates::{Authority, Issued, replace};
+use oxds_testkit::resources::yaml::eds_cluster_of;
 use tempfile::TempDir;
 
 use crate::scripted::{error, next};
@@ -73,12 +74,7 @@ pub(crate) fn authority() -> Authority {
 
 /// Cluster `c`, with this assignment name.
 pub(crate) fn cluster(assignment: &str) -> String {
-    format!(
-        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\n\
-         name: c\n\
-         type: EDS\n\
-         eds_cluster_config: {{ service_name: {assignment}, eds_config: {{ ads: {{}} }} }}\n"
-    )
+    eds_cluster_of("c", assignment)
 }
 
 pub(crate) fn client(server: SocketAddr, files: CertificateFiles) -> XdsClient {

@@ -9,6 +9,7 @@ mod cases;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
+use oxds_testkit::resources::yaml::cluster;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -234,12 +235,6 @@ fn resource(name: &str, index: usize, sort: &YamlTarget) -> String {
             listener(name, index, "", &proxy)
         }
     }
-}
-
-fn cluster(name: &str, fields: &str) -> String {
-    format!(
-        "\"@type\": type.googleapis.com/envoy.config.cluster.v3.Cluster\nname: {name}\n{fields}\n"
-    )
 }
 
 /// A listener that binds no port: all of them exist at the same time.

@@ -1,4 +1,6 @@
-//! Minimal valid resources.
+//! Minimal valid resources: messages here, documents in [`yaml`].
+
+pub mod yaml;
 
 use envoy_types::pb::envoy::config::cluster::v3::{
     Cluster,
