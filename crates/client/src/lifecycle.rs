@@ -257,7 +257,7 @@ mod tests {
         );
     }
 
-    /// A recorder that keeps what it is sent.
+    /// A recorder that keeps every addition as a line.
     #[derive(Debug, Default)]
     struct Recorded(Mutex<Vec<String>>);
 

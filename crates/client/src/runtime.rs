@@ -64,7 +64,7 @@ impl XdsClient {
         runtime.knows(layer)?;
         let client = self.of_source(source, &ResourceType::RUNTIME)?;
         client.register(ResourceParser::checked(|resource: &RuntimeResource| {
-            // Any name does for a check.
+            // The names do not matter for a check.
             read(&Followed::new("", ""), resource)
                 .map(drop)
                 .map_err(|error| Invalid::new(error.to_string()))

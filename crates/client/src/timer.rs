@@ -5,7 +5,7 @@ use std::time::Duration;
 use oxds_core::time;
 use tokio::time::Instant;
 
-/// Wait in place of one that is too long for the clock: about 30 years, as tokio's own.
+/// Longest wait: about 30 years, as in tokio. It replaces waits that are too long for the clock.
 const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// Returns the time of a state machine on tokio's clock. `epoch` is the start of the machine's clock.

@@ -5,6 +5,7 @@ use oxds_types::identity::{Major, Majors, NoCommonMajor, negotiate};
 
 /// `server_features` of one server. Servers do not share features (C-20); unknown ones are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Features {
     /// The server speaks xDS v3 (gRFC A30).
     pub xds_v3: bool,
@@ -16,6 +17,46 @@ pub struct Features {
     pub fail_on_data_errors: bool,
     /// The resource timer reports a transient error instead of a missing resource (gRFC A88).
     pub resource_timer_is_transient_error: bool,
+}
+
+impl Features {
+    /// Sets [`xds_v3`](Self::xds_v3).
+    #[must_use]
+    pub fn with_xds_v3(mut self, xds_v3: bool) -> Self {
+        self.xds_v3 = xds_v3;
+        self
+    }
+
+    /// Sets [`ignore_resource_deletion`](Self::ignore_resource_deletion).
+    #[must_use]
+    pub fn with_ignore_resource_deletion(mut self, ignore_resource_deletion: bool) -> Self {
+        self.ignore_resource_deletion = ignore_resource_deletion;
+        self
+    }
+
+    /// Sets [`trusted_xds_server`](Self::trusted_xds_server).
+    #[must_use]
+    pub fn with_trusted_xds_server(mut self, trusted_xds_server: bool) -> Self {
+        self.trusted_xds_server = trusted_xds_server;
+        self
+    }
+
+    /// Sets [`fail_on_data_errors`](Self::fail_on_data_errors).
+    #[must_use]
+    pub fn with_fail_on_data_errors(mut self, fail_on_data_errors: bool) -> Self {
+        self.fail_on_data_errors = fail_on_data_errors;
+        self
+    }
+
+    /// Sets [`resource_timer_is_transient_error`](Self::resource_timer_is_transient_error).
+    #[must_use]
+    pub fn with_resource_timer_is_transient_error(
+        mut self,
+        resource_timer_is_transient_error: bool,
+    ) -> Self {
+        self.resource_timer_is_transient_error = resource_timer_is_transient_error;
+        self
+    }
 }
 
 /// Experimental fields of TLS contexts that clients read.

@@ -26,7 +26,7 @@ use super::revocation::RevocationLists;
 use super::shared::SharedValues;
 use crate::credentials::{CertificateFiles, IdentityFiles, Pending, Trust};
 
-/// Time after which files are read again while there are no valid ones. Many connections may wait for them.
+/// Time after which invalid files are read again. Many connections may wait for them.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longest wait for files that are read again. A disk that hangs must not hold back connections for which there are

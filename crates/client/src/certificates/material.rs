@@ -138,7 +138,7 @@ impl TrustedRoots {
     /// Loads the authorities that the operating system trusts (gRFC A82).
     ///
     /// # Errors
-    /// The system has not a single valid authority.
+    /// The system has no valid certificate authority.
     pub fn of_system() -> Result<Self, FileError> {
         let roots = roots::of_system()?;
         Ok(Self::new(Trusted::Authorities(Arc::new(roots))))

@@ -57,7 +57,7 @@ impl Peer {
     }
 }
 
-/// Keywords of the attributes of names: those of RFC 2253 §2.3, and those that gRPC's peers write besides.
+/// Keywords of the attributes of names: those of RFC 2253 §2.3, and further ones that gRPC's peers write.
 const KEYWORDS: [(ObjectIdentifier, &str); 12] = [
     (ObjectIdentifier::new_unwrap("2.5.4.3"), "CN"),
     (ObjectIdentifier::new_unwrap("2.5.4.5"), "serialNumber"),

@@ -80,7 +80,7 @@ impl ServerTls {
     /// Returns the configuration of the next handshake: the last one, unless a provider has another certificate now.
     ///
     /// # Errors
-    /// There is no certificate, or there are no authorities.
+    /// The certificate or the authorities are missing.
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.
@@ -141,7 +141,7 @@ impl ServerTls {
     /// Performs the handshake of an accepted connection. The caller limits its time.
     ///
     /// # Errors
-    /// There is no certificate of this process; the client's certificate is missing or invalid; the client does not
+    /// The certificate of this process is missing; the client's certificate is missing or invalid; the client does not
     /// speak HTTP/2.
     ///
     /// # Cancel safety

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Number of values below which those that are no longer in use are not looked for.
+/// Unused values are not removed below this number of values.
 const FEW: usize = 16;
 
 /// Values by key, held weakly.
@@ -14,7 +14,7 @@ pub(super) struct SharedValues<K, V>(Mutex<Values<K, V>>);
 #[derive(Debug)]
 struct Values<K, V> {
     by_key: HashMap<K, Weak<V>>,
-    /// Number of values at which those that are no longer in use are removed.
+    /// Number of values at which unused ones are removed.
     full: usize,
 }
 

@@ -88,7 +88,7 @@ impl ClientShared {
         })
     }
 
-    /// Returns the client of a source: this one for ADS, else one that all watches at the source share.
+    /// Returns the client of a source. For ADS this is the client itself; all watches of another source share one client.
     ///
     /// # Errors
     /// [`SourceError::NoService`] if the source cannot deliver the resource type.

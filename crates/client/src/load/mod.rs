@@ -149,7 +149,7 @@ impl LoadReporter {
     /// [`LocalityLoad`] and [`Call`] is dropped. It does not wait for a control plane for which one is still in use.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the wait, and nothing else.
+    /// Dropping the future ends only the wait.
     pub async fn settled(&self) {
         // The reporters settle by themselves, so waiting for them in turn takes no longer than for the slowest.
         let all = async {

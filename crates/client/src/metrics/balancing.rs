@@ -7,7 +7,7 @@ const REASON: &str = "grpc.lb.outlier_detection.unenforced_reason";
 const DISCONNECT_ERROR: &str = "grpc.disconnect_error";
 const SECURITY_LEVEL: &str = "grpc.security_level";
 
-/// Boundaries of weights: OpenTelemetry's default, because gRFC A78 has none.
+/// Boundaries of weights: OpenTelemetry's default, because gRFC A78 does not define any.
 static WEIGHTS: [f64; 15] = [
     0.0, 5.0, 10.0, 25.0, 50.0, 75.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2500.0, 5000.0, 7500.0,
     10000.0,

@@ -77,7 +77,7 @@ impl ConfigWatch {
     /// Waits for the next complete configuration. Configurations that were not read in time are skipped.
     ///
     /// # Errors
-    /// The reason why there is no configuration; a later call may return one. When the runtime of the client has
+    /// The reason for the missing configuration; a later call may return one. When the runtime of the client has
     /// stopped, this returns one last error, and further calls never complete.
     ///
     /// # Cancel safety

@@ -378,11 +378,9 @@ async fn server_says(
 async fn c112_fail_on_data_errors_drops_the_cache_on_nack() {
     for heeds in [true, false] {
         let server = ControlPlane::start().await.unwrap();
-        let features = oxds_client::bootstrap::Features {
-            xds_v3: true,
-            fail_on_data_errors: true,
-            ..Default::default()
-        };
+        let features = oxds_client::bootstrap::Features::default()
+            .with_xds_v3(true)
+            .with_fail_on_data_errors(true);
         let bootstrap = Bootstrap::builder(server.address().to_string()).features(features);
         let options = Options::default().with_data_error_handling(heeds);
         let pool = ClientPool::with_options(bootstrap.build().unwrap(), options);

@@ -34,7 +34,7 @@ pub struct IdentityFiles {
 pub struct RevocationFiles {
     /// Folder of the lists, under any names. Folders in it, and files whose name begins with a dot, are not read.
     pub directory: PathBuf,
-    /// Whether a certificate is rejected if there is no valid list of its issuer.
+    /// Whether a certificate without a valid list of its issuer is rejected.
     pub deny_undetermined: bool,
 }
 

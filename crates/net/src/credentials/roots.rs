@@ -29,7 +29,7 @@ pub fn authorities(path: &Path, pem: &[u8]) -> Result<RootCertStore, FileError> 
 /// Loads the system's authorities. Invalid certificates are skipped, as other programs do.
 ///
 /// # Errors
-/// The system has not a single valid certificate.
+/// The system has no valid certificate.
 pub fn of_system() -> Result<RootCertStore, FileError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

@@ -45,7 +45,7 @@ impl<T> ReadFirst<T> {
         Self { io, failed: None }
     }
 
-    /// Turns a failed write into one that was accepted with this result, and wakes the task, which must read next.
+    /// Reports a failed write as accepted, with this result, and wakes the task, which must read next.
     fn written<R>(
         &mut self,
         cx: &Context<'_>,

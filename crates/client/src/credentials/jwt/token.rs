@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use http::HeaderValue;
 use serde::Deserialize;
 
-/// A token as it is sent.
+/// A token in the form in which it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
     /// Header value `Bearer …`; its debug form hides the token.

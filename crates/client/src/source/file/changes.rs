@@ -54,7 +54,7 @@ impl FileChanges {
         }
     }
 
-    /// Waits until the file exists with another stamp than `before`, and is no longer being written. Cancel-safe.
+    /// Waits until the file has another stamp than `before` and is complete. Cancel-safe.
     pub(super) async fn changed(&mut self, before: Stamp) -> Stamp {
         loop {
             // Subscribe before the check, so that no change between the two is missed.
