@@ -78,7 +78,9 @@ async fn c266_v2_server_is_polled_in_v2() {
     let plane = RestPlane::start().await.unwrap();
     let built = Bootstrap::builder(plane.url().replace("http://", ""));
     let built = built.transport(TransportPolicy::V2Only).build().unwrap();
-    let source = Rest::of(built.servers()[0].clone()).into();
+    // The first use of API v2 reads its descriptors, which takes a busy machine longer than the default of 1 s.
+    let rest = Rest::of(built.servers()[0].clone()).request_timeout(Duration::from_secs(30));
+    let source = rest.into();
     let mut watch = client().watch_from::<Cluster>(&source, "c").unwrap();
     let polled = plane.next_poll().await.unwrap();
     assert_eq!(polled.path, "/v2/discovery:clusters");
