@@ -167,7 +167,10 @@ async fn s77_first_request_timeout_ends_silent_clients() {
     let ended = call.ended().await;
     let text = "no request received in time".to_owned();
     assert_eq!(ended, Ended::Status(4, text));
-    server.shows("/metrics", "oxds_over_limit_total{limit=\"first_call\"} 1\n");
+    server.shows(
+        "/metrics",
+        "oxds_over_limit_total{limit=\"first_call\"} 1\n",
+    );
 }
 
 /// Without the option, the first ping comes after 30 s.
