@@ -183,10 +183,11 @@ impl ClientConfig {
 
     /// Returns the resource timeout of this server.
     pub(super) fn timeout_of(&self, server: &Server) -> Duration {
-        match server.resource_timer_is_transient {
+        if server.resource_timer_is_transient {
             // gRFC A88: 30 s in place of 15 s.
-            true => self.resource_timeout.saturating_mul(2),
-            false => self.resource_timeout,
+            self.resource_timeout.saturating_mul(2)
+        } else {
+            self.resource_timeout
         }
     }
 

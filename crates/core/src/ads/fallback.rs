@@ -158,11 +158,12 @@ impl Servers {
             {
                 return true;
             }
-            let must_fall_back = match authority.reachability_only {
+            let must_fall_back = if authority.reachability_only {
                 // gRFC A95, `fallback_on_reachability_only`: cached resources do not delay the fallback (C-169).
-                true => cache.names(id).next().is_some(),
+                cache.names(id).next().is_some()
+            } else {
                 // gRFC A71: fall back only if at least one watched resource is not cached (C-148 – C-151).
-                false => cache.has_unanswered(id),
+                cache.has_unanswered(id)
             };
             if !must_fall_back {
                 return false;

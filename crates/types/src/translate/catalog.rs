@@ -254,10 +254,13 @@ impl Catalog {
         let mut messages = vec![message.clone()];
         loop {
             let last = &messages[messages.len() - 1];
-            let name = match down {
-                true if !self.is_newer(last.package_name()) => break,
-                true => Some(self.lineage.previous(last.full_name())?),
-                false => self.lineage.next(last.full_name(), self.major),
+            if down && !self.is_newer(last.package_name()) {
+                break;
+            }
+            let name = if down {
+                Some(self.lineage.previous(last.full_name())?)
+            } else {
+                self.lineage.next(last.full_name(), self.major)
             };
             let Some(name) = name else { break };
             messages.push(self.find_message(name)?);

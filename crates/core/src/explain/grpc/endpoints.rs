@@ -181,11 +181,13 @@ impl<'a> Shares<'a> {
 
     /// Returns what a locality weighs among those of the priority.
     fn weight(&self, locality: &Locality) -> f64 {
-        match by_weight(self.policy) {
-            _ if is_by_locality(self.policy) => f64::from(locality.weight),
+        if is_by_locality(self.policy) {
+            f64::from(locality.weight)
+        } else if by_weight(self.policy) {
             // gRFC A42: the weight of an endpoint is multiplied by that of its locality.
-            true => f64::from(locality.weight) * endpoint_weights(locality),
-            false => locality.endpoints.len() as f64,
+            f64::from(locality.weight) * endpoint_weights(locality)
+        } else {
+            locality.endpoints.len() as f64
         }
     }
 

@@ -112,7 +112,7 @@ fn c139_counts_without_stream_are_in_next_report() {
     assert_eq!(window(&stats[0]), Duration::from_secs(35));
 }
 
-/// Given a cluster without traffic; then one empty report is sent. When there is traffic, then it is reported. When there is none
+/// Given a cluster without traffic; then one empty report is sent. When there is traffic, then it is reported. When traffic stops
 /// for long, then one empty report is sent, and no interval spans the time without reports.
 #[test]
 fn c140_empty_interval_is_reported_once() {
