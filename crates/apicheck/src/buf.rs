@@ -37,7 +37,7 @@ pub struct Ignores {
 pub(crate) struct Used {
     /// Path prefix from the top of the tree.
     path: String,
-    /// Rules and categories of buf, at least one of which is known.
+    /// Rules and categories of buf; at least one is known.
     names: Vec<String>,
 }
 

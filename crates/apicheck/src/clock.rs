@@ -86,8 +86,8 @@ pub struct Deprecation {
     pub annotated: Option<String>,
     /// Replacement, or why the element has no replacement; `None` if the ledger has no entry.
     pub replacement: Option<Result<String, String>>,
-    /// Runtime key that allows its use: `envoy.deprecated_features:…`. Messages and enums have
-    /// none.
+    /// Runtime key that allows its use: `envoy.deprecated_features:…`. `None` for messages and
+    /// enums.
     pub key: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! Dependencies between packages: through types of fields and methods and through extensions. An
-//! unused import is no dependency.
+//! unused import does not count.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

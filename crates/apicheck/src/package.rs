@@ -8,7 +8,7 @@ use std::fmt;
 pub struct PackageName<'n> {
     /// Whole name of the package.
     pub full: &'n str,
-    /// Part before the version: `envoy.config.core`. The whole name if there is no version.
+    /// Part before the version: `envoy.config.core`. The whole name without a version.
     pub base: &'n str,
     /// First component that is a version.
     pub version: Option<Version>,
@@ -32,9 +32,9 @@ pub struct Version {
 pub enum Stage {
     /// `v3test…`: for tests only.
     Test,
-    /// `v3alpha`, `v3alpha2`; 0 if there is no number.
+    /// `v3alpha`, `v3alpha2`; 0 without a number.
     Alpha(u32),
-    /// `v3beta`, `v3beta2`; 0 if there is no number.
+    /// `v3beta`, `v3beta2`; 0 without a number.
     Beta(u32),
     /// `v3`, without a suffix.
     Stable,

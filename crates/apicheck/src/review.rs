@@ -57,10 +57,10 @@ pub fn review(old: &Tree, new: &Tree, owners: &[Owner]) -> Review {
 }
 
 /// Text of a file, if its tree has texts, and its local hash.
-type State = (Option<Name>, Option<Digest>);
+type FileState = (Option<Name>, Option<Digest>);
 
 /// Returns whether a file changed. Without texts (descriptor sets) the hashes are compared.
-fn changed(old: Option<&State>, new: Option<&State>) -> bool {
+fn changed(old: Option<&FileState>, new: Option<&FileState>) -> bool {
     match (old, new) {
         (Some((Some(old), _)), Some((Some(new), _))) => old != new,
         (Some((_, old)), Some((_, new))) => old != new,
@@ -68,7 +68,7 @@ fn changed(old: Option<&State>, new: Option<&State>) -> bool {
     }
 }
 
-fn states(tree: &Tree) -> BTreeMap<String, State> {
+fn states(tree: &Tree) -> BTreeMap<String, FileState> {
     let hashes = Hashes::of(tree, VERSION_OPTION);
     let state = |file: &File| {
         let hash = hashes.file(&file.path).map(|hash| hash.local);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::parse;
 
-/// Error: there is no tree.
+/// Error: the tree cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The input cannot be read; the caller must fix the arguments. Exit code 2.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `edition = "2023"` | proto2: first statement, labels, reserved names without quotes |
 //! | `extensions 100 [verification = UNVERIFIED];` | `extensions 100 to 100 [...];` |
-//! | `reserved "a-b";`, a name that is no identifier | a placeholder, restored after parsing |
+//! | `reserved "a-b";`, a name that is not an identifier | a placeholder, restored after parsing |
 //! | `[(option) = -inf]` | `-1e999`, which is infinite |
 //!
 //! The meaning of editions (`features`) is read from the options. Source positions are mapped back

@@ -117,7 +117,7 @@ impl NameTable {
         file: usize,
         scope: &str,
         name: &str,
-        wanted: Wanted,
+        wanted: ExpectedSort,
     ) -> Result<(Meaning, Name), Reason> {
         if let Some(full) = name.strip_prefix('.') {
             return match self.visible(file, full) {
@@ -186,13 +186,13 @@ impl NameTable {
 
 /// Sort of declaration that a reference requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ExpectedSort {
     Type,
     Message,
     Extension,
 }
 
-impl Wanted {
+impl ExpectedSort {
     fn accepts(self, meaning: Meaning) -> bool {
         match self {
             Self::Type => matches!(

@@ -13,7 +13,7 @@ use prost_types::{DescriptorProto, FileDescriptorProto, UninterpretedOption};
 
 use super::draft::Draft;
 use super::error::{Error, Reason};
-use super::names::{NameTable, Wanted, join};
+use super::names::{ExpectedSort, NameTable, join};
 use super::{aggregate, features, limits};
 use crate::model::{Options, Syntax};
 
@@ -191,7 +191,7 @@ impl Schema {
         }
         let Context { names, file, scope } = context;
         let (_, name) = names
-            .resolve(file, scope, &part.name_part, Wanted::Extension)
+            .resolve(file, scope, &part.name_part, ExpectedSort::Extension)
             .map_err(|reason| reason.to_string())?;
         let extension = self.pool.get_extension_by_name(&name);
         match extension.filter(|extension| extension.containing_message() == *message) {
@@ -362,7 +362,8 @@ fn declaring(drafts: &[Draft], names: &NameTable) -> Vec<usize> {
             message.extension.iter().map(move |e| (scope.clone(), e))
         });
         let extends_options = top.chain(nested).any(|(scope, extension)| {
-            let extendee = names.resolve(index, &scope, extension.extendee(), Wanted::Message);
+            let extendee =
+                names.resolve(index, &scope, extension.extendee(), ExpectedSort::Message);
             extendee.is_ok_and(|(_, name)| {
                 name.starts_with("google.protobuf.") && name.ends_with("Options")
             })
@@ -448,8 +449,8 @@ fn strip_field(
 ) -> Option<()> {
     field.options = None;
     for (name, wanted) in [
-        (&mut field.type_name, Wanted::Type),
-        (&mut field.extendee, Wanted::Message),
+        (&mut field.type_name, ExpectedSort::Type),
+        (&mut field.extendee, ExpectedSort::Message),
     ] {
         if let Some(name) = name {
             let (_, full) = names.resolve(file, scope, name, wanted).ok()?;

@@ -138,7 +138,7 @@ impl ChangedElement {
     }
 
     /// Merges all changes into one finding; the first change determines the rule. Returns `None` if
-    /// there is no change, or if the rule does not apply in the profile.
+    /// nothing changed, or if the rule does not apply in the profile.
     pub(super) fn finding(self, facts: Vec<Fact>, profile: Profile) -> Option<Finding> {
         let severity = facts.first()?.rule.severity(profile)?;
         let join = |text: fn(&Fact) -> &str, with: &str| {

@@ -11,7 +11,7 @@ use crate::model::{Symbol, Tree};
 const YOUTH_DAYS: i64 = 14;
 
 /// Returns the day whose tree decides: elements that this tree lacks are young. Returns `None` if
-/// the ledger has no release, because then nothing is known about releases.
+/// the ledger has no release, because the age of elements is then unknown.
 #[must_use]
 pub fn youth_cutoff(ledger: &Ledger, today: Date) -> Option<Date> {
     let made = ledger

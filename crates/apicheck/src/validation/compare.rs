@@ -120,7 +120,7 @@ impl ChangeCollector<'_> {
         let is_strict = |rules: &Rules| rules.needs.contains(&Need::DefinedOnly);
         let nothing = Set::default();
         let declared = |rules: &Rules| rules.declared.clone().unwrap_or_default();
-        // If both sides have `defined_only`, a new value of the enum is no change of validation:
+        // If both sides have `defined_only`, a new value of the enum does not change validation:
         // other rules report it (V-31).
         let more = if is_strict(old) && is_strict(new) {
             declared(old).union(&declared(new))

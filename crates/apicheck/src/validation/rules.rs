@@ -8,7 +8,7 @@ use super::set::Set;
 
 /// Validation rules of an element, independent of their spelling.
 ///
-/// Absent parts allow everything, so `Rules::default()` is no validation.
+/// Absent parts allow everything, so `Rules::default()` accepts every value.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// Whether nothing (message, field) or nothing inside (`message.skip`) is checked.

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use prost_reflect::Value;
 
-use self::targets::check_targets;
+use self::targets::misplaced;
 use super::error::{Error, Reason};
 use crate::finding::Location;
 use crate::model::{Enum, File, FileId, FileSpan, Message, NumberRange, Source, Tree};
@@ -34,7 +34,9 @@ pub(super) fn all(tree: &Tree) -> Vec<Error> {
         check.enumeration(declared);
     }
     check.extensions();
-    check_targets(&mut check);
+    for one in misplaced(tree) {
+        check.report(one.file, one.source, one.why, None);
+    }
     check.errors
 }
 

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use prost_reflect::{DynamicMessage, Value};
 
-use super::Check;
 use crate::model::{Field, FileId, Options, Source, Tree};
 
 /// Values of `google.protobuf.FieldOptions.OptionTargetType`, as names for people. The index is the
@@ -26,117 +25,93 @@ const TARGETS: &[&str] = &[
 /// Targets by the full name of the field or extension.
 type Targets = HashMap<String, Vec<i32>>;
 
-/// Reports options at elements to which they do not apply.
-pub(super) fn check_targets(check: &mut Check<'_>) {
-    let tree = check.tree;
-    let targets = declared(tree);
-    if targets.is_empty() {
-        return;
-    }
-    for file in &tree.files {
-        check_target(
-            check,
-            &targets,
-            file.id,
-            1,
-            &file.options,
-            &file.sources.package,
-        );
-    }
-    for message in &tree.messages {
-        let file = message.file;
-        check_target(check, &targets, file, 3, &message.options, &message.source);
-        for options in &message.extension_options {
-            check_target(check, &targets, file, 2, options, &message.source);
-        }
-        for field in &message.fields {
-            check_target(check, &targets, file, 4, &field.options, &field.source);
-        }
-        for oneof in &message.oneofs {
-            check_target(check, &targets, file, 5, &oneof.options, &oneof.source);
-        }
-    }
-    for extension in &tree.extensions {
-        let field = &extension.field;
-        check_target(
-            check,
-            &targets,
-            extension.file,
-            4,
-            &field.options,
-            &field.source,
-        );
-    }
-    for declared in &tree.enums {
-        check_target(
-            check,
-            &targets,
-            declared.file,
-            6,
-            &declared.options,
-            &declared.source,
-        );
-        for value in &declared.values {
-            check_target(
-                check,
-                &targets,
-                declared.file,
-                7,
-                &value.options,
-                &value.source,
-            );
-        }
-    }
-    for service in &tree.services {
-        check_target(
-            check,
-            &targets,
-            service.file,
-            8,
-            &service.options,
-            &service.source,
-        );
-        for method in &service.methods {
-            check_target(
-                check,
-                &targets,
-                service.file,
-                9,
-                &method.options,
-                &method.source,
-            );
-        }
-    }
+/// An option at an element to which it does not apply.
+pub(super) struct Misplaced<'t> {
+    pub(super) file: FileId,
+    pub(super) source: &'t Source,
+    /// The option, and the elements to which it applies.
+    pub(super) why: String,
 }
 
-fn check_target(
-    check: &mut Check<'_>,
-    targets: &Targets,
-    file: FileId,
-    target: i32,
-    options: &Options,
-    source: &Source,
-) {
-    let Some(message) = options.message() else {
-        return;
+/// Returns the options at elements to which they do not apply.
+pub(super) fn misplaced(tree: &Tree) -> Vec<Misplaced<'_>> {
+    let targets = declared(tree);
+    let mut finder = MisplacedFinder {
+        tree,
+        targets: &targets,
+        misplaced: Vec::new(),
     };
-    if check.tree[file].text.is_none() {
-        return;
+    if !targets.is_empty() {
+        finder.look_at_all();
     }
-    let mut wrong = Vec::new();
-    collect(targets, target, message, &mut wrong);
-    let name = |number: i32| TARGETS.get(number as usize).copied().unwrap_or_default();
-    for option in wrong {
-        let expected: Vec<_> = targets[&option]
-            .iter()
-            .map(|number| name(*number))
-            .collect();
-        let why = format!(
-            "option {option} does not apply to a {}: expected one of: {}",
-            name(target),
-            expected.join(", ")
-        );
-        check.report(file, source, why, None);
+    finder.misplaced
+}
+
+/// Walk over a tree that collects misplaced options.
+struct MisplacedFinder<'t, 'd> {
+    tree: &'t Tree,
+    targets: &'d Targets,
+    misplaced: Vec<Misplaced<'t>>,
+}
+
+impl<'t> MisplacedFinder<'t, '_> {
+    fn look_at_all(&mut self) {
+        for file in &self.tree.files {
+            self.look(file.id, 1, &file.options, &file.sources.package);
+        }
+        for message in &self.tree.messages {
+            let file = message.file;
+            self.look(file, 3, &message.options, &message.source);
+            for options in &message.extension_options {
+                self.look(file, 2, options, &message.source);
+            }
+            for field in &message.fields {
+                self.look(file, 4, &field.options, &field.source);
+            }
+            for oneof in &message.oneofs {
+                self.look(file, 5, &oneof.options, &oneof.source);
+            }
+        }
+        for extension in &self.tree.extensions {
+            let field = &extension.field;
+            self.look(extension.file, 4, &field.options, &field.source);
+        }
+        for declared in &self.tree.enums {
+            self.look(declared.file, 6, &declared.options, &declared.source);
+            for value in &declared.values {
+                self.look(declared.file, 7, &value.options, &value.source);
+            }
+        }
+        for service in &self.tree.services {
+            self.look(service.file, 8, &service.options, &service.source);
+            for method in &service.methods {
+                self.look(service.file, 9, &method.options, &method.source);
+            }
+        }
+    }
+
+    fn look(&mut self, file: FileId, target: i32, options: &Options, source: &'t Source) {
+        let Some(message) = options.message() else {
+            return;
+        };
+        if self.tree[file].text.is_none() {
+            return;
+        }
+        let mut wrong = Vec::new();
+        collect(self.targets, target, message, &mut wrong);
+        let name = |number: i32| TARGETS.get(number as usize).copied().unwrap_or_default();
+        for option in wrong {
+            let expected: Vec<_> = self.targets[&option]
+                .iter()
+                .map(|number| name(*number))
+                .collect();
+            let why = format!(
+                "option {option} does not apply to a {}: expected one of: {}",
+                name(target),
+                expected.join(", ")
+            );
+            self.misplaced.push(Misplaced { file, source, why });
+        }
     }
 }
 

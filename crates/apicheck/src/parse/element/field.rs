@@ -5,8 +5,8 @@ use prost_reflect::Value;
 use prost_types::FieldDescriptorProto;
 use prost_types::field_descriptor_proto::{Label, Type};
 
+use super::declaration::Oneofs;
 use super::field_rules::{self, is_packable};
-use super::message::Oneofs;
 use super::{Builder, split};
 use crate::model::{
     Cardinality, Extension, Field, FileId, Kind, MessageId, Name, Options, Scalar, Symbol, Syntax,
@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::parse::error::Reason;
 use crate::parse::features::{Features, Presence};
-use crate::parse::names::{Meaning, Wanted, join};
+use crate::parse::names::{ExpectedSort, Meaning, join};
 
 impl Builder<'_> {
     /// Builds a field. Returns `None` after reporting an unknown type.
@@ -106,7 +106,7 @@ impl Builder<'_> {
             }
             return scalar.map(Kind::Scalar);
         };
-        match self.resolve(&[6], scope, name, Wanted::Type)? {
+        match self.resolve(&[6], scope, name, ExpectedSort::Type)? {
             Meaning::Symbol(Symbol::Message(id)) if proto.r#type == Some(Type::Group as i32) => {
                 Some(Kind::Group(id))
             }
@@ -122,7 +122,7 @@ impl Builder<'_> {
         proto: &FieldDescriptorProto,
         parent: Option<MessageId>,
     ) {
-        let extendee = self.resolve(&[2], scope, proto.extendee(), Wanted::Message);
+        let extendee = self.resolve(&[2], scope, proto.extendee(), ExpectedSort::Message);
         let field = self.field(scope, proto, &Oneofs::default());
         let block_docs = match self.cursor.path.split_last() {
             Some((index, list)) => self.cursor.sources.docs_of_block(list, *index),

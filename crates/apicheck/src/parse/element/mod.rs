@@ -2,12 +2,11 @@
 
 mod clash;
 mod cursor;
+mod declaration;
 mod field;
 mod field_rules;
-mod message;
 mod options;
 mod ranges;
-mod service;
 
 use std::collections::HashSet;
 
@@ -18,7 +17,7 @@ use self::cursor::Cursor;
 use super::draft::Draft;
 use super::error::Error;
 use super::features::Features;
-use super::names::{Ids, Meaning, NameTable, Wanted};
+use super::names::{ExpectedSort, Ids, Meaning, NameTable};
 use super::options::{Context, Schema};
 use crate::model::{
     Enum, Extension, File, FileId, FileSources, Import, ImportMode, Message, MessageId, Service,
@@ -133,9 +132,7 @@ impl<'a> Builder<'a> {
         self.features = self.features.with(&options);
         let messages = self.each(4, &proto.message_type, |s, m| s.message(package, m, None));
         let enums = self.each(5, &proto.enum_type, |s, e| s.enumeration(package, e, None));
-        let services = self.each(6, &proto.service, |s, one| {
-            service::service(s, package, one)
-        });
+        let services = self.each(6, &proto.service, |s, one| s.service(package, one));
         self.each(7, &proto.extension, |s, e| s.extension(package, e, None));
         File {
             id: FileId(self.index as u32),
@@ -218,7 +215,13 @@ impl<'a> Builder<'a> {
     }
 
     /// Resolves a name, or reports an error at the field `tag` of the current element.
-    fn resolve(&mut self, tag: &[i32], scope: &str, name: &str, wanted: Wanted) -> Option<Meaning> {
+    fn resolve(
+        &mut self,
+        tag: &[i32],
+        scope: &str,
+        name: &str,
+        wanted: ExpectedSort,
+    ) -> Option<Meaning> {
         match self.names.resolve(self.index, scope, name, wanted) {
             Ok((meaning, _)) => Some(meaning),
             Err(reason) => {

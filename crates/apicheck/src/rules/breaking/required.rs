@@ -27,7 +27,7 @@ pub(super) fn field(tree: &Tree, owner: &Message, new: &Field) -> Option<Fact> {
     demanded.then(|| added(owner, "field"))
 }
 
-/// Reports an added oneof of which one member must be set.
+/// Reports an added oneof that requires one of its members.
 pub(super) fn oneof(member: &Member<'_, Message, Oneof>) -> Option<Fact> {
     let Pair::Added(new) = member.pair else {
         return None;

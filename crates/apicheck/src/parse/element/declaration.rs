@@ -1,17 +1,20 @@
-//! Building of messages and enums.
+//! Building of messages, enums and services.
 
 use std::collections::HashMap;
 
 use prost::Message as _;
-use prost_types::{DescriptorProto, EnumDescriptorProto, MessageOptions};
+use prost_types::{
+    DescriptorProto, EnumDescriptorProto, MessageOptions, MethodDescriptorProto,
+    ServiceDescriptorProto,
+};
 
 use super::options::UNINTERPRETED;
 use super::{Builder, clash, ranges, split};
 use crate::model::{
-    Enum, EnumId, EnumValue, FileId, Message, MessageId, Name, NumberRange, Oneof, Options,
-    Reserved, Syntax,
+    Enum, EnumId, EnumValue, FileId, Message, MessageId, Method, Name, NumberRange, Oneof, Options,
+    Reserved, Service, ServiceId, Symbol, Syntax,
 };
-use crate::parse::names::{join, synthetic};
+use crate::parse::names::{ExpectedSort, Meaning, join, synthetic};
 
 /// Oneofs of a message.
 #[derive(Debug, Default)]
@@ -230,6 +233,59 @@ impl Builder<'_> {
         };
         self.enums.push(declared);
         id
+    }
+
+    /// Builds a service.
+    pub(super) fn service(&mut self, scope: &str, proto: &ServiceDescriptorProto) -> ServiceId {
+        let id = ServiceId(self.ids.services);
+        self.ids.services += 1;
+        let name = join(scope, proto.name());
+        clash::check_methods(&mut self.cursor, &name, proto);
+        let methods = self.each(2, &proto.method, |s, one| s.method(&name, one));
+        let options = self.options(
+            3,
+            &name,
+            "google.protobuf.ServiceOptions",
+            split!(proto.options),
+        );
+        let service = Service {
+            id,
+            file: FileId(self.index as u32),
+            methods: methods.into_iter().flatten().collect(),
+            options,
+            source: self.cursor.source(),
+            name: name.into(),
+        };
+        self.services.push(service);
+        id
+    }
+
+    fn method(&mut self, scope: &str, proto: &MethodDescriptorProto) -> Option<Method> {
+        let full = join(scope, proto.name());
+        let options = self.options(
+            4,
+            &full,
+            "google.protobuf.MethodOptions",
+            split!(proto.options),
+        );
+        let mut message = |tag, name| match self.resolve(&[tag], scope, name, ExpectedSort::Message)
+        {
+            Some(Meaning::Symbol(Symbol::Message(id))) => Some(id),
+            _ => None,
+        };
+        let (input, output) = (
+            message(2, proto.input_type()),
+            message(3, proto.output_type()),
+        );
+        Some(Method {
+            name: proto.name().into(),
+            input: input?,
+            output: output?,
+            client_streaming: proto.client_streaming(),
+            server_streaming: proto.server_streaming(),
+            options,
+            source: self.cursor.source(),
+        })
     }
 }
 
