@@ -41,7 +41,7 @@ Environment:
   RUST_LOG                    log filter: `debug`, `oxds_server=debug,info`, …
   NO_COLOR                    disables colours if set to any text
   GRPC_XDS_BOOTSTRAP          path of the bootstrap file, for `call`
-  GRPC_XDS_BOOTSTRAP_CONFIG   bootstrap as JSON, for `call`, if there is no file";
+  GRPC_XDS_BOOTSTRAP_CONFIG   bootstrap as JSON, for `call`, without GRPC_XDS_BOOTSTRAP";
 
 /// xDS control plane and tools
 #[derive(Debug, Parser)]

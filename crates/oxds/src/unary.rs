@@ -40,7 +40,7 @@ pub(crate) struct CallOutcome {
 }
 
 impl CallOutcome {
-    /// Returns the outcome of a call of which only the status is known.
+    /// Returns the outcome of a call with only its status.
     fn of(status: Status) -> Self {
         Self {
             status,

@@ -79,7 +79,7 @@ impl ControlPlane {
     }
 
     /// Fetches the status page without its lists when it differs from `known`. Returns `None` if it did not change during
-    /// `wait` (in whole seconds), or if there is no page any more.
+    /// `wait` (in whole seconds), or if the page is gone.
     pub(crate) async fn next_status_summary(
         &self,
         known: &StatusPage,

@@ -32,7 +32,7 @@ Examples:
 STATUS from a client is ACKED, NACKED, REQUESTED or DOES_NOT_EXIST; from a control plane it is \
 SYNCED, STALE, NOT_SENT or ERROR.
 
-Exit codes: 0 no resource is NACKED or in ERROR; 1 at least one is, or there is no response.";
+Exit codes: 0 no resource is NACKED or in ERROR; 1 at least one is, or no response.";
 
 /// Print the resources of a client and their states, over CSDS
 #[derive(Debug, clap::Args)]

@@ -35,7 +35,7 @@ arguments are wrong.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folder of resources; without it, a control plane is asked
+    /// Folder of resources [default: ask the control plane]
     #[arg(value_name = "DIR", conflicts_with_all = ["server", "bootstrap"])]
     dir: Option<PathBuf>,
     /// Exit with 1 if a resource uses an element in this phase

@@ -20,7 +20,7 @@ Examples:
 
 A commit is written as for `oxds api check`: .git#branch=NAME, .git#tag=NAME or .git#ref=REVISION, with \
 ,subdir=DIR for a folder in it. Resources are compared by type, name and node group, wherever they are \
-defined: moving one to another file is no difference.
+defined: moving one to another file does not count.
 
 Items of lists are paired by their names, addresses, matches or other natural keys. Secrets are not shown, \
 only that they differ.

@@ -19,10 +19,10 @@ pub(super) const QUIET: Duration = Duration::from_millis(150);
 
 /// The resources to fetch.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct FetchScope {
     /// Names; all resources of the type without names.
     pub(super) names: BTreeSet<Arc<str>>,
-    /// Number of resources that there are at least, if it is known: until they are there, a pause is no end.
+    /// Least number of resources, if it is known: a pause before they have arrived does not end the fetch.
     pub(super) at_least: usize,
 }
 
@@ -32,7 +32,7 @@ pub(super) async fn fetch(
     limit: Duration,
     bootstrap: &Bootstrap,
     resource_type: &ResourceType,
-    wanted: Wanted,
+    wanted: FetchScope,
 ) -> Result<BTreeMap<Arc<str>, Bytes>, Failure> {
     let count = wanted.names.len();
     let source = Source::ads();

@@ -17,7 +17,7 @@ Examples:
   oxds runtime --server 10.0.0.7:18000 -o json
 
 It prints each key with its value, the layer that decides it, and the parts of the server that have read it. \
-A key that was read but is not set has no value: its reader uses its default. Below are the layers, of which \
+A key that was read but is not set has no value: its reader uses its default. Below are the layers; \
 later ones win.
 
 Exit codes: 0 all layers are current; 1 a layer has an error and keeps its last values, or no response.";

@@ -37,7 +37,7 @@ Examples:
 When the ports are open it prints one address per line: `grpc 127.0.0.1:18000`, `http 127.0.0.1:18001`.
 
 A saved file is served within a tenth of a second. Files that are saved within --quiet of each other are \
-served together; to switch many files at once, let DIR be a symbolic link and turn it over. An invalid file changes nothing: its last valid content stays served, and the error is in the log, in \
+served together; to switch many files at once, make DIR a symbolic link and point it to another folder. An invalid file changes nothing: its last valid content stays served, and the error is in the log, in \
 /status.json and in /metrics, with file and line, until it is fixed.
 
 With --tls-client-ca clients need a certificate, and --authorize sets the nodes that they may use:
@@ -60,14 +60,14 @@ folder, the certificates, the rules and the ledger again at once.";
 pub(crate) struct Args {
     /// Folder of .yaml, .yml, .json, .textproto, .pb_text and .pb files; subfolders are included
     #[arg(value_name = "DIR")]
-    // No conflict: clap does not require what would be in conflict, so `serve DIR --replica a` would be taken.
+    // Not conflicts_with: clap would then not require `--etcd` for `serve DIR --replica a`.
     #[cfg_attr(feature = "etcd", arg(required_unless_present = "endpoints"))]
     #[cfg_attr(not(feature = "etcd"), arg(required = true))]
     dir: Option<PathBuf>,
     /// Address for clients: xDS, gRPC health and reflection
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18000", value_parser = socket)]
     grpc: SocketAddr,
-    /// Address for people and Prometheus: /status.json, /metrics, /healthz, /readyz
+    /// Address of the HTTP port: status page, /metrics, health
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:18001", value_parser = socket)]
     http: SocketAddr,
     /// Keep serving the last content of a file if a change would lead to a reference to a missing resource
@@ -150,7 +150,7 @@ enum OnNackPolicy {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum CsdsClients {
-    /// No client: there is no CSDS
+    /// No client: CSDS is off
     Off,
     /// Clients of this machine
     #[default]

@@ -10,14 +10,14 @@ use crate::exit::Failure;
 /// The option.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BootstrapVersion {
-    /// Oldest major of the API that a server may be asked in, 2 or 3. With 2, `AUTO` servers of the bootstrap that lack v3 are asked
-    /// in v2, the previous major; otherwise they are an error [default: 3]
+    /// Oldest major of the API that the client may use, 2 or 3. With 2, it uses v2, the previous major, for `AUTO` servers of the
+    /// bootstrap that lack v3; with 3, they are an error [default: 3]
     #[arg(long = "bootstrap-version", value_name = "MAJOR", value_parser = majors)]
     majors: Option<Majors>,
 }
 
 impl BootstrapVersion {
-    /// Checks that every server of a bootstrap can be asked in an allowed major.
+    /// Checks that the client may use a major of the API that each server of a bootstrap supports.
     pub(crate) fn check(&self, bootstrap: &Bootstrap) -> Result<(), Failure> {
         let current = || [Major::V3].into_iter().collect();
         let allowed = self.majors.clone().unwrap_or_else(current);

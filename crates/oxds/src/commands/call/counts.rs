@@ -11,10 +11,10 @@ use oxds_client::metrics::{
 
 /// Counts of one run. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts(Arc<State>);
+pub(super) struct Counts(Arc<Totals>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Totals {
     attempts: AtomicU64,
     transparent_retries: AtomicU64,
     ejections: Mutex<Ejections>,
@@ -37,7 +37,7 @@ impl Counts {
     }
 }
 
-impl State {
+impl Totals {
     fn ejections(&self) -> MutexGuard<'_, Ejections> {
         // Every change is a single step.
         self.ejections
@@ -74,7 +74,7 @@ impl Recorder for Counts {
 /// A measurement of RPCs.
 #[derive(Debug)]
 struct BoundCount {
-    state: Arc<State>,
+    state: Arc<Totals>,
     instrument: &'static Instrument,
 }
 

@@ -188,7 +188,7 @@ fn rows() -> Option<usize> {
     Some(usize::from(rows))
 }
 
-/// Fails if an endpoint has no backend, or if there is no service to call.
+/// Fails if an endpoint has no backend, or if the folder has no service to call.
 fn check_usable(folder: &Path, status: &FolderStatus) -> Result<(), Failure> {
     if let Some((address, reason)) = status.without_backend.first_key_value() {
         let hint = format!(

@@ -61,7 +61,7 @@ pub(super) fn failure(error: &PublishError) -> Failure {
     }
     let lines = lines.join("\n  ");
     let failure = Failure::negative(format_args!(
-        "not published: another writer changed the same resources at the same time:\n  {lines}"
+        "not published: another writer changed the same resources meanwhile:\n  {lines}"
     ));
     failure.hint("publish again to write over what is published now, or use --force")
 }

@@ -20,8 +20,8 @@ use crate::exit::Failure;
 use crate::table::one_line;
 
 /// Time for a replica to list its clients. A replica that has just died must not delay the answers of the others.
-const ASK: Duration = Duration::from_secs(5);
-/// Replicas that are asked. Anyone who may write status keys could name more.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Most replicas to request clients of. Anyone who may write status keys could name more.
 const MAX_REPLICAS: usize = 100;
 /// Missing answers of a replica that are listed.
 const MAX_LINES: usize = 100;
@@ -46,13 +46,13 @@ pub(super) struct Answers {
 impl Clients {
     /// Asks all live replicas at once.
     pub(super) async fn of(fleet: &Fleet, args: &ControlPlaneArgs) -> Self {
-        let mut asked = JoinSet::new();
+        let mut requests = JoinSet::new();
         for (replica, status) in fleet.replicas.iter().take(MAX_REPLICAS) {
             let (replica, server) = (replica.clone(), server(&status.grpc, args));
-            asked.spawn(async move {
+            requests.spawn(async move {
                 let answer = match server {
-                    Ok(args) => timeout(ASK, ask(&args)).await.unwrap_or_else(|_| {
-                        Err(format!("no response from {} in {ASK:?}", args.server))
+                    Ok(args) => timeout(TIMEOUT, ask(&args)).await.unwrap_or_else(|_| {
+                        Err(format!("no response from {} in {TIMEOUT:?}", args.server))
                     }),
                     Err(error) => Err(error),
                 };
@@ -61,16 +61,16 @@ impl Clients {
         }
         let mut clients = Self::default();
         let (mut connected, mut away) = (BTreeSet::new(), BTreeMap::new());
-        for (replica, answer) in asked.join_all().await {
-            let answers = answer.map(|asked| {
-                connected.extend(asked.connected);
-                for node in asked.away {
+        for (replica, answer) in requests.join_all().await {
+            let answers = answer.map(|clients_of| {
+                connected.extend(clients_of.connected);
+                for node in clients_of.away {
                     // The replica that saw it last counts.
                     let known: &mut AwayNode =
                         away.entry(node.id.clone()).or_insert_with(|| node.clone());
                     known.seconds_ago = known.seconds_ago.min(node.seconds_ago);
                 }
-                asked.answers
+                clients_of.answers
             });
             clients.replicas.insert(replica, answers);
         }
@@ -105,7 +105,7 @@ impl Clients {
     }
 }
 
-struct Asked {
+struct ReplicaClients {
     answers: Answers,
     connected: Vec<String>,
     away: Vec<AwayNode>,
@@ -119,7 +119,7 @@ fn server(address: &str, args: &ControlPlaneArgs) -> Result<ControlPlaneArgs, St
     args.at(address)
 }
 
-async fn ask(args: &ControlPlaneArgs) -> Result<Asked, String> {
+async fn ask(args: &ControlPlaneArgs) -> Result<ReplicaClients, String> {
     let text = |failure: Failure| failure.message().to_owned();
     let server = args.server().map_err(text)?;
     let control_plane = ControlPlane::connect(&server).await.map_err(text)?;
@@ -128,7 +128,7 @@ async fn ask(args: &ControlPlaneArgs) -> Result<Asked, String> {
     let mut missing = missing.map_err(|status| text(rpc_failed(&status)))?;
     let more = missing.len().saturating_sub(MAX_LINES);
     missing.truncate(MAX_LINES);
-    Ok(Asked {
+    Ok(ReplicaClients {
         answers: Answers { missing, more },
         connected,
         away,

@@ -18,7 +18,7 @@ use tracing::error;
 use crate::commands::args::control_plane::{first_server, host_and_port};
 use crate::commands::args::source::SourceArgs;
 use crate::commands::control_plane::{ControlPlane, rpc_failed};
-use crate::commands::fetch::{Wanted, fetch};
+use crate::commands::fetch::{FetchScope, fetch};
 use crate::commands::states::seen_by;
 use crate::commands::{dir_options, duration, runtime, unreadable};
 use crate::exit::Failure;
@@ -169,12 +169,18 @@ async fn of_control_plane(
         .is_none_or(BTreeMap::is_empty)
     {
         // For the error, which has the nearest names.
-        let all = fetch(limit, bootstrap, &ResourceType::LISTENER, Wanted::default()).await?;
+        let all = fetch(
+            limit,
+            bootstrap,
+            &ResourceType::LISTENER,
+            FetchScope::default(),
+        )
+        .await?;
         found.insert(ResourceType::LISTENER, all);
     }
     Ok(found)
 }
 
-fn named(names: BTreeSet<Arc<str>>) -> Wanted {
-    Wanted { names, at_least: 0 }
+fn named(names: BTreeSet<Arc<str>>) -> FetchScope {
+    FetchScope { names, at_least: 0 }
 }

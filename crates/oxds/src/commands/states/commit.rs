@@ -59,7 +59,7 @@ fn read_commit(input: &Input, fields: &FolderFieldArgs) -> Result<Loaded, Failur
         state: State::new(&update.changes.upserts, &update.groups),
         errors: counts.of_severity(Severity::Error)
             + update.more_findings.of_severity(Severity::Error),
-        // A commit without a configuration is no mistake.
+        // A commit without a configuration is valid.
         findings: {
             let findings = update.findings.into_iter();
             findings.filter(|finding| finding.rule != "empty").collect()

@@ -10,7 +10,7 @@ use oxds_core::snapshot::Resource;
 use oxds_types::ResourceType;
 use oxds_types::reference::references;
 
-use crate::commands::fetch::{Wanted, fetch};
+use crate::commands::fetch::{FetchScope, fetch};
 use crate::exit::Failure;
 
 /// Fetches all resources of these types. `numbers` has how many resources of a type there are at least, if that is known.
@@ -22,7 +22,7 @@ pub(crate) async fn of_control_plane(
 ) -> Result<State, Failure> {
     let mut state = State::default();
     for resource_type in types {
-        let wanted = Wanted {
+        let wanted = FetchScope {
             names: BTreeSet::new(),
             at_least: numbers.get(resource_type).copied().unwrap_or(0),
         };

@@ -114,7 +114,7 @@ impl Contents {
         })
     }
 
-    /// Returns a line for each type and group of which something else is served.
+    /// Returns a line for each type and group whose served content differs.
     pub(super) fn differences(&self, served: &Self) -> Vec<String> {
         let types = differing(&self.types, &served.types).map(|(type_url, has, serves)| {
             let known = ResourceType::from_type_url(type_url);

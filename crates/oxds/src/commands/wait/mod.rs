@@ -239,8 +239,8 @@ async fn changed(
     Some(page)
 }
 
-/// Returns a line for each finding about files because of which the saved resource is not served: an error, or a file that
-/// is still being written.
+/// Returns a line for each finding that keeps a saved resource from being served: an error, or a file that is still being
+/// written.
 fn unserved_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
     let store = page.map(StoreStatus::of).unwrap_or_default();
     let is_relevant = |finding: &&StoreFinding| match (&finding.resource, name) {
