@@ -20,6 +20,7 @@ mod limits;
 mod logging;
 mod mistakes;
 mod observe;
+mod output;
 mod plan;
 #[cfg(feature = "etcd")]
 mod publish;

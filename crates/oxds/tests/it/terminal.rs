@@ -21,7 +21,7 @@ fn completions_are_printed_for_each_shell() {
 }
 
 /// Returns the words of each command: of `words`, and of all commands that its help lists.
-fn commands(words: &[String]) -> Vec<Vec<String>> {
+pub(crate) fn commands(words: &[String]) -> Vec<Vec<String>> {
     let help = oxds(words.iter().map(String::as_str).chain(["--help"])).stdout;
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     // A command begins in the third column; further lines of its text are indented more.

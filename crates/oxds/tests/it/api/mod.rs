@@ -256,21 +256,6 @@ fn unreadable_input_is_a_usage_error() {
 }
 
 #[test]
-fn each_report_format_is_rendered() {
-    let dir = repository();
-    edit(dir.path(), "int32 count", "string count");
-    let form = |form: &str| api("check", dir.path(), &["--format", form]);
-    form("json").expect(1, &["\"form\": 1", "\"rule\": \"FIELD_TYPE_CHANGED\""]);
-    form("sarif").expect(1, &["\"version\": \"2.1.0\""]);
-    form("github").expect(1, &["::error title=FIELD_TYPE_CHANGED,file="]);
-    form("gitlab").expect(1, &["\"check_name\": \"FIELD_TYPE_CHANGED\""]);
-    form("junit").expect(
-        1,
-        &["<testcase name=\"FIELD_TYPE_CHANGED shop.v1.Order.count\""],
-    );
-}
-
-#[test]
 fn v8_check_reports_new_lint_findings_only() {
     let dir = repository();
     let alpha = "syntax = \"proto3\";\n\npackage stock.v1alpha;\n\nmessage Item {}\n";

@@ -440,7 +440,7 @@ fn v61_operator_upgrades_a_fleet_and_drops_the_old_major() {
     let status = || oxds(["status", "--server", &grpc]);
     status().expect(0, &["edge-0  cds (v2)", "edge-2  cds (v2)"]);
 
-    // 2. The clients are upgraded one after another while the configuration changes.
+    // 2. The clients are upgraded one after another, and the configuration changes meanwhile.
     let mut seconds = 1;
     let mut change = |clients: &mut [Watching], upgraded: usize| {
         seconds += 1;
