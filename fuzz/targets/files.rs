@@ -81,7 +81,8 @@ fn check(resource: &LoadedResource, read_as: Format, options: &Options) {
             "{format:?}"
         );
         if again.any != resource.any {
-            // Text and binary have unknown fields and a `Value` without content. JSON omits the former, and the latter is null.
+            // Text and binary have unknown fields and a `Value` without content. JSON omits the former, and the latter
+            // is null.
             let [Ok(was), Ok(is)] = [&resource.any, &again.any]
                 .map(|any| encode(std::slice::from_ref(any), Format::Json))
             else {

@@ -1,5 +1,5 @@
-//! The client machine against the server machine: sequences of changes, watches, breaks and stalls, with wildcards, globs
-//! and TTLs. The property is that of the tests of `oxds-core`, whose sources these are.
+//! The client machine against the server machine: sequences of changes, watches, breaks and stalls, with wildcards,
+//! globs and TTLs. The property is that of the tests of `oxds-core`, whose sources these are.
 #![no_main]
 #![allow(
     dead_code,

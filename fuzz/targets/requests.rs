@@ -1,5 +1,5 @@
-//! Any bytes as requests of one client: discovery requests over SotW, delta and REST. Their sizes are those of the decoded
-//! request, a session takes them or ends with an error, and it never has endless responses.
+//! Any bytes as requests of one client: discovery requests over SotW, delta and REST. Their sizes are those of the
+//! decoded request, a session takes them or ends with an error, and it never has endless responses.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,6 +1,6 @@
-//! A server session against a model of a client: sequences of changes, delays, breaks, NACKs and lost resources, over SotW
-//! and delta, on one stream or one for each type. The properties are those of the tests of `oxds-core`, whose sources these
-//! are.
+//! A server session against a model of a client: sequences of changes, delays, breaks, NACKs and lost resources, over
+//! SotW and delta, on one stream or one for each type. The properties are those of the tests of `oxds-core`, whose
+//! sources these are.
 #![no_main]
 #![allow(
     dead_code,

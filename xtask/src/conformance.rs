@@ -1,11 +1,14 @@
-//! `docs/conformance-{server,client,versioning,distributed}.md`: each behaviour, and the tests and real peers that show it.
+//! `docs/conformance-{server,client,versioning,distributed}.md`: each behaviour, and the tests and real peers that show
+//! it.
 //!
-//! A behaviour is written by hand, as a row with its number. The other columns are gathered from the code: a test by the
-//! numbers that its name starts with (`s17_s80_…`), a rule by its row of `docs/api-rules.md`, a scenario of `interop/` by the
-//! numbers that it cites, or with etcd by those in its name. Each name links to its file. Ignored tests do not count.
+//! A behaviour is written by hand, as a row with its number. The other columns are gathered from the code: a test by
+//! the numbers that its name starts with (`s17_s80_…`), a rule by its row of `docs/api-rules.md`, a scenario of
+//! `interop/` by the numbers that it cites, or with etcd by those in its name. Each name links to its file. Ignored
+//! tests do not count.
 //!
-//! A page may have reasons for empty cells, each a line `- G-7: reason` below a heading `## Reasons for rows without …`. Then each empty
-//! cell needs one, and a reason for a cell that has got evidence is left out.
+//! A page may have reasons for empty cells, each a line `- G-7: reason` below a heading
+//! `## Reasons for rows without …`. Then each empty cell needs one, and a reason for a cell that has got evidence is
+//! left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,7 +16,8 @@ use std::fs;
 
 use crate::repository::{read, relative, root, rust_files};
 
-/// Names of tests, rules or scenarios by the number of the behaviour that they show, each with the path that it links to.
+/// Names of tests, rules or scenarios by the number of the behaviour that they show, each with the path that it links
+/// to.
 type Evidence = BTreeMap<u32, BTreeMap<String, String>>;
 
 /// Returns the pages that differ from what the code shows. With `write`, writes them instead.
@@ -117,8 +121,8 @@ fn cell(evidence: Option<&BTreeMap<String, String>>) -> String {
     links.join(", ")
 }
 
-/// The rules of `oxds api`, by the behaviours that they list. A test of the crate keeps their page current, and demands cases in
-/// `testdata/` for each.
+/// The rules of `oxds api`, by the behaviours that they list. A test of the crate keeps their page current, and demands
+/// cases in `testdata/` for each.
 fn rules() -> Evidence {
     let mut evidence = Evidence::new();
     let page = read("docs/api-rules.md");
@@ -180,7 +184,8 @@ fn scenarios(letter: char) -> Evidence {
     evidence
 }
 
-/// The names of scenarios in the literals of a file, without the part of their peer: `g7_sizes` of `"etcd_{}_g7_sizes"`.
+/// The names of scenarios in the literals of a file, without the part of their peer: `g7_sizes` of
+/// `"etcd_{}_g7_sizes"`.
 fn scenario_names(text: &str, letter: char) -> impl Iterator<Item = &str> {
     let literals = text.split('"');
     literals.filter_map(move |literal| {

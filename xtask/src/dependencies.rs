@@ -1,5 +1,5 @@
-//! Rules about dependencies: licences, sources, edges between crates that are forbidden, a reason for each, and how many a
-//! channel needs.
+//! Rules about dependencies: licences, sources, edges between crates that are forbidden, a reason for each, and how
+//! many a channel needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::repository::{output, read, rust_files};
 
-/// Most crates that `cargo build -p oxds-channel` compiles. YAML, file watching, descriptors of the API and the server's half of the
-/// protocol are features that are off for a channel.
+/// Most crates that `cargo build -p oxds-channel` compiles. YAML, file watching, descriptors of the API and the
+/// server's half of the protocol are features that are off for a channel.
 const CHANNEL: usize = 80;
 
 /// Edges that must not exist. The sans-IO crates depend on no runtime, and client and server do not know each other.
@@ -187,8 +187,8 @@ fn reasons(metadata: &Value, page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Given the default features of a package, returns a finding if cargo compiles more crates than this for it on Linux: itself, and
-/// its normal and build dependencies.
+/// Given the default features of a package, returns a finding if cargo compiles more crates than this for it on Linux:
+/// itself, and its normal and build dependencies.
 fn many_crates(package: &str, most: usize) -> Option<String> {
     // `cargo metadata` unites the features of all members, `cargo tree -p` resolves those of one package.
     let listed = cargo(&[
@@ -213,8 +213,9 @@ fn many_crates(package: &str, most: usize) -> Option<String> {
         .then(|| format!("{package} needs {count} crates, at most {most} are allowed: {crates:?}"))
 }
 
-/// `cargo test`, `build` and `doc` of the whole workspace turn the same features on, so that each takes what the other has built: what
-/// a test turns on, oxds-interop turns on, too. Both texts have a line for each package with its features.
+/// `cargo test`, `build` and `doc` of the whole workspace turn the same features on, so that each takes what the other
+/// has built: what a test turns on, oxds-interop turns on, too. Both texts have a line for each package with its
+/// features.
 fn features_of_tests(without_tests: &str, with_tests: &str) -> Vec<String> {
     let packages = |text: &str| -> BTreeSet<String> {
         let lines = text.lines().map(|line| line.trim_end_matches(" (*)"));
@@ -231,8 +232,8 @@ fn features_of_tests(without_tests: &str, with_tests: &str) -> Vec<String> {
         .collect()
 }
 
-/// Dependencies that no file of their package names. A normal dependency must be named in `src` (or in the build script), one of
-/// tests also in `tests`, `examples` or `benches`.
+/// Dependencies that no file of their package names. A normal dependency must be named in `src` (or in the build
+/// script), one of tests also in `tests`, `examples` or `benches`.
 fn unused(metadata: &Value) -> Vec<String> {
     let members: BTreeSet<_> = list(&metadata["workspace_members"])
         .iter()

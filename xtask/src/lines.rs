@@ -1,4 +1,5 @@
-//! Bound of the length of comments in Rust files, which rustfmt does not check.
+//! Bound of the length of comments in Rust files, which rustfmt does not check. Rows of tables and drawings (blocks of
+//! code in documentation) cannot be wrapped and have no bound.
 
 use crate::repository::{Tracked, tracked};
 
@@ -11,17 +12,24 @@ pub(crate) fn check() -> Vec<String> {
 }
 
 fn long_comments(file: &Tracked) -> Vec<String> {
-    let lines = file.text.lines().zip(1..);
-    let is_comment = |line: &str| line.trim_start().starts_with("//");
-    let columns = lines.map(|(line, number)| (line, number, line.chars().count()));
-    let long = columns.filter(|(line, _, columns)| *columns > COLUMNS && is_comment(line));
-    long.map(|(_, number, columns)| {
-        format!(
-            "{}:{number}: a comment of {columns} columns, at most {COLUMNS} are allowed",
-            file.path
-        )
-    })
-    .collect()
+    let mut found = Vec::new();
+    let mut in_drawing = false;
+    for (line, number) in file.text.lines().zip(1..) {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            in_drawing = false;
+            continue;
+        };
+        let text = comment.trim_start_matches(['/', '!']).trim_start();
+        in_drawing ^= text.starts_with("```");
+        let columns = line.chars().count();
+        if columns > COLUMNS && !in_drawing && !text.starts_with('|') {
+            found.push(format!(
+                "{}:{number}: a comment of {columns} columns, at most {COLUMNS} are allowed",
+                file.path
+            ));
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -37,5 +45,13 @@ mod tests {
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found[0].starts_with("a.rs:2: a comment of 126 columns"));
         assert!(found[1].starts_with("a.rs:4: a comment of 121 columns"));
+    }
+
+    #[test]
+    fn tables_and_drawings_have_no_bound() {
+        let long = "─".repeat(118);
+        let text = format!("//! | {long} |\n//! ```text\n//! {long}\n//! ```\nfn f() {{}}\n");
+        let file = Tracked::new("a.rs", &text);
+        assert_eq!(long_comments(&file), Vec::<String>::new());
     }
 }

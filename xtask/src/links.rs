@@ -1,5 +1,5 @@
-//! Links of the pages of the repository: each leads to a file, and its anchor to a heading there. Rustdoc names pages by their addresses,
-//! because a reader on docs.rs does not have the repository.
+//! Links of the pages of the repository: each leads to a file, and its anchor to a heading there. Rustdoc names pages
+//! by their addresses, because a reader on docs.rs does not have the repository.
 
 use std::collections::BTreeSet;
 use std::fs;

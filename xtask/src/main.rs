@@ -53,6 +53,7 @@ const RULES: [Rule; 10] = [
     rule("layers", |a| layers::check(&a.packages)),
     rule("shape", |a| shape::check(&a.packages)),
     rule("words", |_| words::check()),
+    rule("lines", |_| lines::check()),
     rule("faces", |_| faces::check()),
     rule("links", |_| links::check()),
     rule("conformance", |a| conformance::check(a.write)),
@@ -62,11 +63,6 @@ const RULES: [Rule; 10] = [
         // It compiles the crates; `.ci/run api` runs it.
         is_checked: false,
         ..rule("signatures", |_| signatures::check())
-    },
-    Rule {
-        // `check` leaves it out until all comments are wrapped.
-        is_checked: false,
-        ..rule("lines", |_| lines::check())
     },
 ];
 

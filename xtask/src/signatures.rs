@@ -1,9 +1,11 @@
 //! Foreign types in the public signatures of the crates for users.
 //!
-//! A release of a foreign crate that is not compatible breaks the users of each signature that names its types, so each such crate
-//! is a decision with a reason. Types of internal crates are re-exported, because users do not depend on those crates.
+//! A release of a foreign crate that is not compatible breaks the users of each signature that names its types, so each
+//! such crate is a decision with a reason. Types of internal crates are re-exported, because users do not depend on
+//! those crates.
 //!
-//! rustdoc's JSON shows the signatures. It is a format of nightly Rust, which stable rustdoc writes where `RUSTC_BOOTSTRAP` is set.
+//! rustdoc's JSON shows the signatures. It is a format of nightly Rust, which stable rustdoc writes where
+//! `RUSTC_BOOTSTRAP` is set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -140,7 +142,8 @@ const ALLOWED: [Allowed; 19] = [
     },
 ];
 
-/// Crates whose types users need to call a function or to read its result, so that a crate with them in signatures re-exports them.
+/// Crates whose types users need to call a function or to read its result, so that a crate with them in signatures
+/// re-exports them.
 const REEXPORTED: [&str; 3] = ["opentelemetry", "prometheus_client", "rustls"];
 
 /// Crates of this repository that users do not depend on.
@@ -171,7 +174,8 @@ pub(crate) fn check() -> Vec<String> {
     findings
 }
 
-/// Writes the JSON of all libraries, and returns its folder. The whole workspace has all features, and shares what `cargo doc` compiles.
+/// Writes the JSON of all libraries, and returns its folder. The whole workspace has all features, and shares what
+/// `cargo doc` compiles.
 fn write_json() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);

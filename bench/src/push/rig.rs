@@ -154,8 +154,8 @@ impl Rig {
         Ok(last.duration_since(start))
     }
 
-    /// Repeats changes up to `at_most` times or until `enough` time has passed; each change must reach exactly `recipients`
-    /// clients.
+    /// Repeats changes up to `at_most` times or until `enough` time has passed; each change must reach exactly
+    /// `recipients` clients.
     pub(super) async fn pushes(
         &mut self,
         at_most: usize,

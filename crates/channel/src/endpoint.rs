@@ -91,7 +91,7 @@ pub(crate) struct PickedConnection {
 #[derive(Clone, Debug)]
 pub(crate) struct EndpointEntry {
     pub(crate) picked: Arc<Picked>,
-    /// Its child, and the indexes of its addresses in the child.
+    /// The child of this endpoint, and the indexes of its addresses in the child.
     pub(crate) child: Option<(Arc<ChildCell>, SmallVec<[u32; 2]>)>,
     pub(crate) ejected: Option<Ejected>,
     /// Only sessions use it (gRFC A55).

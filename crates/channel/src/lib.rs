@@ -13,7 +13,8 @@
 //!                   │ LDS → RDS → CDS → EDS (oxds-client)
 //! ```
 //!
-//! Clients that tonic generated accept it in the place of `tonic::transport::Channel`. Here it is the client of the health service:
+//! Clients that tonic generated accept it in the place of `tonic::transport::Channel`. Here it is the client of the
+//! health service:
 //!
 //! ```no_run
 //! use oxds_channel::XdsChannel;

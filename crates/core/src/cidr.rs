@@ -12,7 +12,8 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Makes the range of the addresses that share their first `length` bits with `address`; `None` if the address has fewer bits.
+    /// Makes the range of the addresses that share their first `length` bits with `address`; `None` if the address has
+    /// fewer bits.
     #[must_use]
     pub fn new(address: IpAddr, length: u8) -> Option<Self> {
         let unused = bits(address).checked_sub(length)?;

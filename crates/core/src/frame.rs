@@ -33,7 +33,8 @@ impl Frame {
     /// Completes a message that [`start`](Self::start) began, with the shared parts that follow.
     pub(crate) fn finish(mut own: BytesMut, mut shared: SmallVec<[Bytes; 2]>) -> Self {
         let len = own.len() + shared.iter().map(Bytes::len).sum::<usize>();
-        // gRPC has 32 bits for the length. A larger message cannot be sent: its length is cut, and the client rejects it.
+        // gRPC has 32 bits for the length. A larger message cannot be sent: its length is cut, and the client rejects
+        // it.
         let prefix = u32::try_from(len - HEADER).unwrap_or(u32::MAX);
         own[1..HEADER].copy_from_slice(&prefix.to_be_bytes());
         shared.reverse();

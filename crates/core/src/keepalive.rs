@@ -49,7 +49,8 @@ pub enum KeepaliveAction {
 }
 
 impl Keepalive {
-    /// Makes a dormant machine. A ping is sent after `interval` without a byte; the connection ends `timeout` after that.
+    /// Makes a dormant machine. A ping is sent after `interval` without a byte; the connection ends `timeout` after
+    /// that.
     #[must_use]
     pub fn new(interval: Duration, timeout: Duration) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! The xDS protocol as pure state machines.
 //!
 //! **Internal to oxds; no stability is promised.** Its version stays 0.0.x, and any release may change any item. Use
-//! `oxds-client`, `oxds-server`, `oxds-channel` or `oxds-grpc-server`, which re-export the items of this crate that are meant for
-//! users; those keep the promises of the crate that re-exports them.
+//! `oxds-client`, `oxds-server`, `oxds-channel` or `oxds-grpc-server`, which re-export the items of this crate that are
+//! meant for users; those keep the promises of the crate that re-exports them.
 //!
 //! ```text
 //!            server                                                client
@@ -11,8 +11,8 @@
 //!               group       rollback                             lrs ─► load reports   config     of a call
 //! ```
 //!
-//! Nothing here uses sockets, tasks, clocks or randomness: time and random numbers are arguments, effects are return values. Every
-//! machine has the same shape:
+//! Nothing here uses sockets, tasks, clocks or randomness: time and random numbers are arguments, effects are return
+//! values. Every machine has the same shape:
 //!
 //! - commands from the application (`subscribe`, `unsubscribe`, …);
 //! - `handle_*` for inputs: a message, or a timer that is due;
@@ -100,12 +100,13 @@
 //!
 //! # Features
 //!
-//! `server` (off by default): the server's half of the protocol, which is [`group`], [`preview`], [`rollback`], [`rollout`],
-//! [`session`], [`snapshot`] and [`subscription`].
+//! `server` (off by default): the server's half of the protocol, which is [`group`], [`preview`], [`rollback`],
+//! [`rollout`], [`session`], [`snapshot`] and [`subscription`].
 //!
 //! `explain` (off by default): `explain`.
 //!
-//! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are thin.
+//! It is not a server, a client or a runtime: those are `oxds-server`, `oxds-client` and `oxds-channel`, which are
+//! thin.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // The front page links all modules, also those whose feature is off.
 #![cfg_attr(not(feature = "server"), allow(rustdoc::broken_intra_doc_links))]

@@ -130,8 +130,8 @@ impl Observer {
                 node,
                 type_url,
                 resource_names: self.requested_names(),
-                // No version: a server need not answer a request that has the current version (S-24), and the observer must
-                // not show outdated resources.
+                // No version: a server need not answer a request that has the current version (S-24), and the observer
+                // must not show outdated resources.
                 ..DiscoveryRequest::default()
             })),
             Protocol::Delta => ObserverRequest::Delta(Box::new(DeltaDiscoveryRequest {
@@ -155,15 +155,16 @@ impl Observer {
     fn requested_names(&self) -> Vec<String> {
         let is_wildcard_type = self.resource_type.all_resources_required_in_sotw();
         match (self.names.is_empty(), is_wildcard_type) {
-            // xDS protocol, "How the client specifies what resources to return": for LDS and CDS, servers of any age take an
-            // empty list as the wildcard. Other types need `*`.
+            // xDS protocol, "How the client specifies what resources to return": for LDS and CDS, servers of any age
+            // take an empty list as the wildcard. Other types need `*`.
             (true, true) => Vec::new(),
             (true, false) => vec![WILDCARD.to_owned()],
             (false, _) => self.names.iter().map(ToString::to_string).collect(),
         }
     }
 
-    /// Handles a SotW response: returns its ACK or NACK, and the changes. One unreadable resource rejects the whole response.
+    /// Handles a SotW response: returns its ACK or NACK, and the changes. One unreadable resource rejects the whole
+    /// response.
     pub fn handle_response(
         &mut self,
         response: DiscoveryResponse,
@@ -193,7 +194,8 @@ impl Observer {
         (request, changes)
     }
 
-    /// Handles a delta response: returns its ACK or NACK, and the changes. One unreadable resource rejects the whole response.
+    /// Handles a delta response: returns its ACK or NACK, and the changes. One unreadable resource rejects the whole
+    /// response.
     pub fn handle_delta_response(
         &mut self,
         response: DeltaDiscoveryResponse,

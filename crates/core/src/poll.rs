@@ -9,8 +9,8 @@
 //!                        └───────── refresh_delay ± 20 %, or other names ───────┘
 //! ```
 //! At most one fetch is open at a time (C-269). The requests come from [`ads::Client`](crate::ads::Client) or
-//! [`Observer`](crate::observe::Observer), which would write them to a stream. An ACK causes no fetch of its own; its content
-//! is that of the next fetch.
+//! [`Observer`](crate::observe::Observer), which would write them to a stream. An ACK causes no fetch of its own; its
+//! content is that of the next fetch.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ use crate::time::Instant;
 /// Intervals of a [`RestPoller`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PollTiming {
-    /// Delay from an answer to the next fetch. It is changed by up to 20 % each time, so that clients do not poll together.
+    /// Delay from an answer to the next fetch. It is changed by up to 20 % each time, so that clients do not poll
+    /// together.
     pub refresh_delay: Duration,
     /// Time that an answer may take. Servers may hold a request until something changes (long poll).
     pub request_timeout: Duration,

@@ -139,7 +139,8 @@ impl ResponseBuilder {
         fits
     }
 
-    /// Whether an element of this many bytes fits. In an empty response every element fits, because elements cannot be split.
+    /// Whether an element of this many bytes fits. In an empty response every element fits, because elements cannot be
+    /// split.
     fn has_room_for(&self, bytes: usize, limit: usize) -> bool {
         self.is_empty() || self.bytes + bytes <= limit
     }

@@ -1,7 +1,7 @@
 //! Instants without a clock.
 //!
-//! No machine reads a clock: its driver passes the time with every call. A driver measures from any fixed point (usually its own
-//! start); tests simply count.
+//! No machine reads a clock: its driver passes the time with every call. A driver measures from any fixed point
+//! (usually its own start); tests simply count.
 
 use std::{
     fmt,
@@ -32,8 +32,8 @@ pub(crate) fn clamped_duration(proto: &ProtoDuration) -> Option<Duration> {
 
 /// Point in time, as the distance from an epoch that only the driver knows.
 ///
-/// Instants of one machine must come from one driver, and must not go backwards. If time stands still or jumps ahead, the machine
-/// stays correct; it only acts later or earlier.
+/// Instants of one machine must come from one driver, and must not go backwards. If time stands still or jumps ahead,
+/// the machine stays correct; it only acts later or earlier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(Duration);
 

@@ -9,9 +9,9 @@ use super::names::parse_hex;
 
 /// Commutative sum over the (entry, version) pairs of a lane, matchers included.
 ///
-/// Equal states have equal digests, whatever the order of their changes; a change costs O(1). The digest detects loss and
-/// disorder, not a hostile writer. The version of an entry is [`Stored::digest_version`](super::Stored::digest_version), which
-/// covers the TTL.
+/// Equal states have equal digests, whatever the order of their changes; a change costs O(1). The digest detects loss
+/// and disorder, not a hostile writer. The version of an entry is
+/// [`Stored::digest_version`](super::Stored::digest_version), which covers the TTL.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Digest(Fingerprint);
 

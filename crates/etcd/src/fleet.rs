@@ -160,7 +160,8 @@ impl Fleet {
         }
     }
 
-    /// Lowers the heads to those of an earlier read, where that had earlier ones: later publishes are no reason to wait longer.
+    /// Lowers the heads to those of an earlier read, where that had earlier ones: later publishes are no reason to wait
+    /// longer.
     pub fn wait_for(&mut self, earlier: &BTreeMap<Segment, Head>) {
         self.heads.retain(|lane, _| earlier.contains_key(lane));
         for (lane, head) in &mut self.heads {
@@ -172,8 +173,8 @@ impl Fleet {
         }
     }
 
-    /// Returns each lane that a live replica has not settled at the seq of its head. It is empty if all clients of all replicas have
-    /// answered what is published.
+    /// Returns each lane that a live replica has not settled at the seq of its head. It is empty if all clients of all
+    /// replicas have answered what is published.
     #[must_use]
     pub fn unsettled(&self) -> Vec<Unsettled<'_>> {
         let mut unsettled = Vec::new();

@@ -10,8 +10,8 @@ use super::digest::Digest;
 use super::format::{self, FORMAT, FormatError};
 use super::names::PublishId;
 
-/// Size that the encoded head of a configuration with all types of xDS stays below, in bytes. Each type of a user's own adds its
-/// name and 21 bytes.
+/// Size that the encoded head of a configuration with all types of xDS stays below, in bytes. Each type of a user's own
+/// adds its name and 21 bytes.
 pub const HEAD_SIZE: usize = 1024;
 /// Longest text of [`Head::by`] and of [`Head::note`], in bytes of JSON. What is longer is cut.
 const TEXT_SIZE: usize = 96;
@@ -34,8 +34,8 @@ pub struct Head {
     /// Sum over all entries of the lane, the staged ones applied.
     #[serde(with = "digest")]
     pub digest: Digest,
-    /// Versions of the collections of resources for all nodes, by the short name of the type, or by its full name if it is not a
-    /// type of xDS. Types without resources are absent.
+    /// Versions of the collections of resources for all nodes, by the short name of the type, or by its full name if it
+    /// is not a type of xDS. Types without resources are absent.
     #[serde(default)]
     types: BTreeMap<String, String>,
     /// Publish whose stage belongs over the entries of the lane; `None` if all entries are in their places.
@@ -73,7 +73,8 @@ struct AnyHead {
 }
 
 impl Head {
-    /// Makes the head of a publish without versions of types and without a stage. `by` and `note` are cut if they are long.
+    /// Makes the head of a publish without versions of types and without a stage. `by` and `note` are cut if they are
+    /// long.
     #[must_use]
     pub fn new(publish: PublishId, parent: Option<PublishId>, seq: u64, digest: Digest) -> Self {
         Self {

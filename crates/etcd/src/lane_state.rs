@@ -80,8 +80,8 @@ pub(super) struct LaneState {
     pub(super) stages: BTreeMap<PublishId, Stage>,
 }
 
-/// Reads the keys of all lanes. The stage that a head names is applied to the content of its lane. Keys that are not in the layout
-/// are ignored.
+/// Reads the keys of all lanes. The stage that a head names is applied to the content of its lane. Keys that are not in
+/// the layout are ignored.
 pub(super) fn read_lanes(
     prefix: &Prefix,
     kvs: impl IntoIterator<Item = KeyValue>,

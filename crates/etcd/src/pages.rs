@@ -7,8 +7,8 @@ use super::keys::KeyRange;
 
 /// Keys of the first page. Values may have 1.4 MiB, so the first pages must be short.
 const FIRST_PAGE: i64 = 64;
-/// Size that a page is to have, in bytes. For each page, etcd looks at all keys that follow, also at those that were deleted and are not
-/// compacted: 60 to 100 ms after a stage of 100,000 keys. So pages must be few.
+/// Size that a page is to have, in bytes. For each page, etcd looks at all keys that follow, also at those that were
+/// deleted and are not compacted: 60 to 100 ms after a stage of 100,000 keys. So pages must be few.
 const PAGE_SIZE: usize = 8 * 1024 * 1024;
 /// Greatest number of keys of a page.
 const MAX_PAGE: i64 = 50_000;
@@ -22,15 +22,16 @@ pub(super) enum ReadAt {
     First,
     /// This revision.
     Revision(i64),
-    /// The latest revision at each page. Only for keys that are never written again, and deleted only after they were read.
+    /// The latest revision at each page. Only for keys that are never written again, and deleted only after they were
+    /// read.
     Latest,
 }
 
 /// Pages of a range.
 ///
-/// etcd limits a page by its number of keys only. So pages begin small and grow until they have the wanted size. Where larger values
-/// follow, a page may be larger than the client accepts; then fewer keys are read. With each such page, the greatest number of keys is
-/// halved, so a range with small and large values in turns has few of them.
+/// etcd limits a page by its number of keys only. So pages begin small and grow until they have the wanted size. Where
+/// larger values follow, a page may be larger than the client accepts; then fewer keys are read. With each such page,
+/// the greatest number of keys is halved, so a range with small and large values in turns has few of them.
 #[derive(Debug)]
 pub(super) struct Pages {
     range: KeyRange,
@@ -57,8 +58,8 @@ impl Pages {
         }
     }
 
-    /// Returns the request for the next page. A page at the latest revision is read linearizably, so it has all that was published
-    /// before.
+    /// Returns the request for the next page. A page at the latest revision is read linearizably, so it has all that
+    /// was published before.
     pub(super) fn request(&self) -> RangeRequest {
         let revision = match self.at {
             ReadAt::Revision(revision) => revision,
@@ -130,7 +131,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Prepares a request for fewer keys, because the client does not accept a response of this size. Returns whether there is one.
+    /// Prepares a request for fewer keys, because the client does not accept a response of this size. Returns whether
+    /// there is one.
     pub(super) fn shrink(&mut self) -> bool {
         let before = self.limit;
         self.limit = (before / STEP).max(1);

@@ -15,8 +15,8 @@ use super::names::{Prefix, Segment};
 use super::pages::{Pages, ReadAt};
 use super::stored::Stored;
 
-/// Read of a prefix in pages, all at one revision: make the [`request`](Self::request), give the answer to [`take`](Self::take), and
-/// repeat that until it returns the state.
+/// Read of a prefix in pages, all at one revision: make the [`request`](Self::request), give the answer to
+/// [`take`](Self::take), and repeat that until it returns the state.
 #[derive(Debug)]
 pub struct PublishedRead {
     prefix: Prefix,
@@ -65,7 +65,8 @@ impl PublishedRead {
         self.pages.request()
     }
 
-    /// Prepares a request for fewer keys, because the client does not accept a response of this size. Returns whether there is one.
+    /// Prepares a request for fewer keys, because the client does not accept a response of this size. Returns whether
+    /// there is one.
     pub fn shrink(&mut self) -> bool {
         self.pages.shrink()
     }
@@ -73,7 +74,8 @@ impl PublishedRead {
     /// Handles a page. Returns the lanes after the last one.
     ///
     /// # Errors
-    /// The page contradicts the request or the pages before, or the prefix has a newer format. The read is of no use then.
+    /// The page contradicts the request or the pages before, or the prefix has a newer format. The read is of no use
+    /// then.
     pub fn take(
         &mut self,
         page: RangeResponse,

@@ -12,7 +12,8 @@ use super::names::Segment;
 
 /// Status of a replica, which it writes under its lease.
 ///
-/// Readers ignore fields that they do not know, and use defaults for absent ones: replicas of different builds read each other.
+/// Readers ignore fields that they do not know, and use defaults for absent ones: replicas of different builds read
+/// each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaStatus {
     /// Id of the replica.

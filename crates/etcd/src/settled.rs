@@ -7,9 +7,9 @@
 //!                              └──────── takes its place ─────────────────────┘ with the later one
 //! ```
 //!
-//! A client that is behind delays the publishes that it has not answered, and no earlier ones. So the settled seq advances while each
-//! client answers in its turn, although at no moment all have answered everything. What is settled stays settled, until the lane goes
-//! back to another history.
+//! A client that is behind delays the publishes that it has not answered, and no earlier ones. So the settled seq
+//! advances while each client answers in its turn, although at no moment all have answered everything. What is settled
+//! stays settled, until the lane goes back to another history.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -47,8 +47,8 @@ struct Open {
 impl SettledLanes {
     /// Handles a look at the server, and returns the settled seq of each lane that has one.
     ///
-    /// `heads` are those of the state that is served, and `change` is the number of the latest change, read after the heads.
-    /// `unanswered` is what clients had not answered, read after both.
+    /// `heads` are those of the state that is served, and `change` is the number of the latest change, read after the
+    /// heads. `unanswered` is what clients had not answered, read after both.
     pub fn handle(
         &mut self,
         heads: &[(Segment, Head)],
@@ -159,7 +159,8 @@ mod tests {
         }
     }
 
-    /// given a replica / when at each look a client owes the answer to the latest publish / then the publish before is settled each time.
+    /// given a replica / when at each look a client owes the answer to the latest publish / then the publish before is
+    /// settled each time.
     #[test]
     fn g37_settled_advances_although_a_client_is_behind() {
         let mut rig = Rig::default();
@@ -170,7 +171,8 @@ mod tests {
         assert_eq!(rig.look(99, NOTHING), Some(99));
     }
 
-    /// given a client that stays behind / then nothing that it owes is settled, what is kept has a limit, and all is settled in the end.
+    /// given a client that stays behind / then nothing that it owes is settled, what is kept has a limit, and all is
+    /// settled in the end.
     #[test]
     fn g37_client_that_is_behind_delays_what_it_owes() {
         let mut rig = Rig::default();
@@ -197,7 +199,8 @@ mod tests {
         assert_eq!(rig.look(3, connected(3)), Some(3), "it stays settled");
     }
 
-    /// given a store that goes back, or has another publish of the same number / then the answers to the former history do not count.
+    /// given a store that goes back, or has another publish of the same number / then the answers to the former history
+    /// do not count.
     #[test]
     fn g37_another_history_is_not_settled() {
         let mut rig = Rig::default();

@@ -10,22 +10,24 @@
 //!     └──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Replicas report their streams every two seconds, so what one knows of the others is that old. It judges its own number as old as
-//! that, too, and waits until all of them have reported again: otherwise each would ask clients to move while many connect everywhere.
+//! Replicas report their streams every two seconds, so what one knows of the others is that old. It judges its own
+//! number as old as that, too, and waits until all of them have reported again: otherwise each would ask clients to
+//! move while many connect everywhere.
 //!
-//! A client that comes back is not moved again in the same phase: where clients cannot choose (one address, a load balancer that
-//! prefers a zone), each of them moves once, and then all stay. No client is refused.
+//! A client that comes back is not moved again in the same phase: where clients cannot choose (one address, a load
+//! balancer that prefers a zone), each of them moves once, and then all stay. No client is refused.
 
 use std::time::Duration;
 
 use oxds_core::time::Instant;
 
-/// Streams above the mean below which nothing is moved: a few clients are no load, and to move one costs it a reconnect.
+/// Streams above the mean below which nothing is moved: a few clients are no load, and to move one costs it a
+/// reconnect.
 const SMALL: u128 = 10;
 /// Interval of moves.
 const SECOND: Duration = Duration::from_secs(1);
-/// How long a replica is above the mean before it moves clients: longer than two reports of a replica are apart (`StatusPace`), so
-/// all others have reported in the meantime.
+/// How long a replica is above the mean before it moves clients: longer than two reports of a replica are apart
+/// (`StatusPace`), so all others have reported in the meantime.
 const SETTLING: Duration = Duration::from_secs(3);
 
 /// State machine of one replica.
@@ -60,8 +62,8 @@ pub struct Shed {
 }
 
 impl Shedding {
-    /// Handles the numbers of streams: of this replica, and of each other live one, as it reported them. `is_following`: the store is
-    /// there. Returns what to move, if that is due.
+    /// Handles the numbers of streams: of this replica, and of each other live one, as it reported them.
+    /// `is_following`: the store is there. Returns what to move, if that is due.
     pub fn handle(
         &mut self,
         now: Instant,
@@ -125,8 +127,8 @@ mod tests {
         }
     }
 
-    /// given three replicas with 333 streams / when a fourth joins, and clients choose any replica in turn / then each sheds 1 % each second at
-    /// most, all are within 20 % of the mean in two minutes, and it ends.
+    /// given three replicas with 333 streams / when a fourth joins, and clients choose any replica in turn / then each
+    /// sheds 1 % each second at most, all are within 20 % of the mean in two minutes, and it ends.
     #[test]
     fn g39_fourth_replica_gets_its_share() {
         let mut streams = [334_u64, 333, 333, 0];
@@ -166,8 +168,8 @@ mod tests {
         assert_eq!(streams.iter().sum::<u64>(), 1000);
     }
 
-    /// given a replica above 1.2 × the mean / then it sheds after three seconds, one stream at least; not without the store, nor alone, nor at
-    /// 1.2 × the mean, nor a few streams.
+    /// given a replica above 1.2 × the mean / then it sheds after three seconds, one stream at least; not without the
+    /// store, nor alone, nor at 1.2 × the mean, nor a few streams.
     #[test]
     fn g39_replica_sheds_only_above_the_mean() {
         let shed = |own: u64, others: &[u64], is_following: bool| {
@@ -190,7 +192,8 @@ mod tests {
         assert_eq!(shed(u64::MAX, &[u64::MAX, 0], true), Some(u64::MAX / 100));
     }
 
-    /// given an imbalance that lasts / then only connections from before it are moved, so a client that comes back stays.
+    /// given an imbalance that lasts / then only connections from before it are moved, so a client that comes back
+    /// stays.
     #[test]
     fn g39_client_that_comes_back_is_not_moved_again() {
         let mut machine = Shedding::default();
@@ -208,8 +211,8 @@ mod tests {
         assert_eq!(machine.poll_timeout(), None);
     }
 
-    /// given three replicas that report every two seconds, not at the same time / when 3,000 clients connect to all of them alike, in ten
-    /// seconds / then none is asked to move.
+    /// given three replicas that report every two seconds, not at the same time / when 3,000 clients connect to all of
+    /// them alike, in ten seconds / then none is asked to move.
     #[test]
     fn g39_clients_that_connect_everywhere_stay() {
         let mut machines: [Shedding; 3] = Default::default();
@@ -233,7 +236,8 @@ mod tests {
         assert_eq!(reports, [1000; 3]);
     }
 
-    /// given a replica that has not reported / then it moves nothing; streams that have left since its report are not moved a second time.
+    /// given a replica that has not reported / then it moves nothing; streams that have left since its report are not
+    /// moved a second time.
     #[test]
     fn g39_streams_count_once_reported_and_until_they_leave() {
         let mut machine = Shedding::default();

@@ -7,15 +7,15 @@
 //!    └── compacted and defragmented ─┘  └── the same, and the alarm cleared ┘
 //! ```
 //!
-//! A full database refuses every write until somebody repairs it, so the warning comes early. The file counts, free pages included:
-//! etcd compares it with the quota, and only a defragmentation makes it smaller.
+//! A full database refuses every write until somebody repairs it, so the warning comes early. The file counts, free
+//! pages included: etcd compares it with the quota, and only a defragmentation makes it smaller.
 
 use std::fmt;
 
 use oxds_types::etcd::StatusResponse;
 
-/// Quota of an etcd that has no other one: 2 GiB (`--quota-backend-bytes 0`). It is assumed for an etcd before 3.6, which does not report
-/// its quota: our choice, because a false warning is better than a database that fills up unseen.
+/// Quota of an etcd that has no other one: 2 GiB (`--quota-backend-bytes 0`). It is assumed for an etcd before 3.6,
+/// which does not report its quota: our choice, because a false warning is better than a database that fills up unseen.
 pub const DEFAULT_QUOTA: u64 = 2 << 30;
 /// Part of the quota, in percent, above which there is a warning (G-26).
 const WARNING: u64 = 50;

@@ -9,11 +9,13 @@
 //!     └─────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! The status is not read at once: clients that answer a publish within the delay cost no write of their own, and a replica does not write to
-//! etcd at the moment at which it, and the other replicas, bring the publish to their clients (GB-1). The delay differs by replica.
+//! The status is not read at once: clients that answer a publish within the delay cost no write of their own, and a
+//! replica does not write to etcd at the moment at which it, and the other replicas, bring the publish to their clients
+//! (GB-1). The delay differs by replica.
 //!
-//! If clients take longer, a publish costs two writes: one when it is served, and one when all clients have answered it. The answers between them are not
-//! written one by one: until a publish is settled, the numbers of clients in sync and of NACKs do not count as a change.
+//! If clients take longer, a publish costs two writes: one when it is served, and one when all clients have answered
+//! it. The answers between them are not written one by one: until a publish is settled, the numbers of clients in sync
+//! and of NACKs do not count as a change.
 
 use std::time::Duration;
 
@@ -41,7 +43,8 @@ pub struct StatusPace {
 }
 
 impl StatusPace {
-    /// Makes a pace whose delay depends on a random number: replicas that serve a publish at the same time write one after the other.
+    /// Makes a pace whose delay depends on a random number: replicas that serve a publish at the same time write one
+    /// after the other.
     #[must_use]
     pub fn new(random: u64) -> Self {
         let spread = u32::try_from(random % u64::from(SPREAD)).unwrap_or_default();
@@ -121,8 +124,9 @@ mod tests {
         }
     }
 
-    /// given 300 clients that answer each publish within 40 ms, and a publish per second / when a replica looks as it must / then each publish
-    /// costs one write and one look, whatever the delay of the replica; a look at once would cost two writes.
+    /// given 300 clients that answer each publish within 40 ms, and a publish per second / when a replica looks as it
+    /// must / then each publish costs one write and one look, whatever the delay of the replica; a look at once would
+    /// cost two writes.
     #[test]
     fn g37_publish_that_is_answered_soon_costs_one_write() {
         for random in 0..32 {
@@ -169,7 +173,8 @@ mod tests {
         assert_ne!(StatusPace::new(8).look_at(at(1000)), at(1000) + delay);
     }
 
-    /// given 300 clients that answer a publish one after the other / then the key is written twice, whatever the time between answers.
+    /// given 300 clients that answer a publish one after the other / then the key is written twice, whatever the time
+    /// between answers.
     #[test]
     fn g37_publish_costs_two_writes() {
         let mut pace = StatusPace::new(0);
@@ -190,7 +195,8 @@ mod tests {
         assert_eq!(pace.due(&status(2, 2, (300, 300, 300 % 7))), None);
     }
 
-    /// given a status that was written / then other numbers of streams are written after 2 s, and what is served or held after 500 ms.
+    /// given a status that was written / then other numbers of streams are written after 2 s, and what is served or
+    /// held after 500 ms.
     #[test]
     fn g37_changes_of_streams_wait_for_two_seconds() {
         let mut pace = StatusPace::new(0);

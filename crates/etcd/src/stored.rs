@@ -40,7 +40,8 @@ pub struct Origin {
     pub text_hash: String,
 }
 
-/// Message on the wire. `any` is declared as bytes, which have the same encoding as a message, so that it stays as it is.
+/// Message on the wire. `any` is declared as bytes, which have the same encoding as a message, so that it stays as it
+/// is.
 #[derive(Clone, PartialEq, Message)]
 struct Encoded {
     #[prost(bytes = "bytes", tag = "1")]
@@ -156,7 +157,8 @@ impl Stored {
         }
     }
 
-    /// Reads the value of an entry's key, and checks its version against its content. The content shares the given bytes.
+    /// Reads the value of an entry's key, and checks its version against its content. The content shares the given
+    /// bytes.
     ///
     /// # Errors
     /// The bytes are not a value, have a newer format (G-4), or have a version that is not that of the content.
@@ -206,8 +208,8 @@ impl Stored {
         self.origin.as_ref()
     }
 
-    /// Returns the version that the [`Digest`](super::Digest) counts: that of the content, or, with a TTL, a hash of both. A lost
-    /// change of a TTL alone must change the digest, too.
+    /// Returns the version that the [`Digest`](super::Digest) counts: that of the content, or, with a TTL, a hash of
+    /// both. A lost change of a TTL alone must change the digest, too.
     #[must_use]
     pub fn digest_version(&self) -> Version {
         digest_version(self.version, self.ttl)
@@ -226,8 +228,8 @@ impl Stored {
             && self.any.type_url == other.any.type_url
     }
 
-    /// Returns the resource. Fields that this build does not know are kept; only its type, its depth and its name are checked
-    /// (G-2).
+    /// Returns the resource. Fields that this build does not know are kept; only its type, its depth and its name are
+    /// checked (G-2).
     ///
     /// # Errors
     /// The type is not that of the place, or the content nests too deep.
@@ -254,7 +256,8 @@ impl Stored {
     /// Returns the matcher of a group.
     ///
     /// # Errors
-    /// The content is not a matcher, or has conditions that this build does not know: without them it would match too many nodes.
+    /// The content is not a matcher, or has conditions that this build does not know: without them it would match too
+    /// many nodes.
     pub fn matcher(&self) -> Result<NodeMatcher, StoredError> {
         if self.any.type_url != matcher::TYPE_URL {
             return Err(StoredError::WrongType {

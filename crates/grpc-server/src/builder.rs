@@ -77,8 +77,8 @@ impl Builder {
     }
 
     /// Calls `on_change` with each new serving mode of an address (gRFC A36), and with each new reason of
-    /// [`NotServing`](ServingMode::NotServing). It is called from the task that accepts connections, so it must not block. The
-    /// server logs the changes, too.
+    /// [`NotServing`](ServingMode::NotServing). It is called from the task that accepts connections, so it must not
+    /// block. The server logs the changes, too.
     pub fn on_serving_mode(
         mut self,
         on_change: impl Fn(SocketAddr, &ServingMode) + Send + Sync + 'static,

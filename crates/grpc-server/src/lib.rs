@@ -9,7 +9,8 @@
 //!   control plane ───┴──── LDS ────────────────────────────────┴──── RDS          (oxds-client)
 //! ```
 //!
-//! It takes the services that tonic generates, in the place of `tonic::transport::Server`. Here it is the health service:
+//! It takes the services that tonic generates, in the place of `tonic::transport::Server`. Here it is the health
+//! service:
 //!
 //! ```no_run
 //! use oxds_grpc_server::XdsServer;

@@ -1,7 +1,7 @@
 //! HTTP/2 connections of clients: sockets, TLS and credentials.
 //!
-//! **Internal to oxds; no stability is promised.** Its version stays 0.0.x. Use `oxds-client` or `oxds-channel`, which re-export
-//! its credentials.
+//! **Internal to oxds; no stability is promised.** Its version stays 0.0.x. Use `oxds-client` or `oxds-channel`, which
+//! re-export its credentials.
 //!
 //! ```text
 //!   ServerUri ──► resolve ──► socket ──► ChannelCredentials ──► HTTP/2 preface ──► RequestSender

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use oxds_types::text;
 use terminal_size::{Width, terminal_size};
 
-/// Makes untrusted text safe for one line of a terminal: white space and line breaks become single spaces, and characters that
-/// are not shown as themselves are escaped.
+/// Makes untrusted text safe for one line of a terminal: white space and line breaks become single spaces, and
+/// characters that are not shown as themselves are escaped.
 pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     text::line(&words.join(" ")).into_owned()

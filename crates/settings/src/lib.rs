@@ -1,11 +1,11 @@
 //! Small YAML files of settings: authorization rules, node groups, tests of routes, exceptions of the API checker.
 //!
-//! **Internal to oxds; no stability is promised.** Its version stays 0.0.x. `oxds-types` re-exports `Position`, which stands in errors
-//! about files.
+//! **Internal to oxds; no stability is promised.** Its version stays 0.0.x. `oxds-types` re-exports `Position`, which
+//! stands in errors about files.
 //!
-//! They are read into types that derive [`serde::Deserialize`]. Errors have a position, and text that does not require knowledge of the
-//! parser. Reading has two steps: the parser makes a tree of nodes with positions, and the tree is read into the type. So the parser is
-//! compiled once, and not for each type: it is large.
+//! They are read into types that derive [`serde::Deserialize`]. Errors have a position, and text that does not require
+//! knowledge of the parser. Reading has two steps: the parser makes a tree of nodes with positions, and the tree is
+//! read into the type. So the parser is compiled once, and not for each type: it is large.
 //!
 //! ```
 //! use oxds_settings::Located;

@@ -2,8 +2,8 @@
 
 use serde_saphyr::{Budget, Options};
 
-/// Lists and mappings in each other. A bootstrap of Envoy has half as many. One takes up to 40 KiB of the stack in a debug build, and
-/// threads have 2 MiB.
+/// Lists and mappings in each other. A bootstrap of Envoy has half as many. One takes up to 40 KiB of the stack in a
+/// debug build, and threads have 2 MiB.
 pub(crate) const MAX_DEPTH: usize = 40;
 /// Lists, mappings and scalars in a file.
 pub(crate) const MAX_VALUES: usize = 250_000;

@@ -137,7 +137,8 @@ fn limits_are_named() {
     }
 }
 
-/// Given values that YAML takes for numbers, booleans or dates, when texts are expected, then they are as they are written.
+/// Given values that YAML takes for numbers, booleans or dates, when texts are expected, then they are as they are
+/// written.
 #[test]
 fn texts_are_as_written() {
     let file: File = read(
@@ -208,7 +209,8 @@ fn texts_are_those_of_the_parser() {
     }
 }
 
-/// Given an anchor and aliases of it, when they are read, then each has the value of the anchor and the position of the alias.
+/// Given an anchor and aliases of it, when they are read, then each has the value of the anchor and the position of the
+/// alias.
 #[test]
 fn an_alias_has_its_own_position() {
     let names: BTreeMap<String, Located<String>> = read(b"a: &one 1.10\nb: *one\nc: gold").unwrap();

@@ -1,7 +1,7 @@
 //! Decoders of Envoy's large messages, compiled in one place.
 //!
-//! The decoder of a message is generic, so every crate that calls it compiles its own copy, with all nested messages. A tree
-//! such as that of a listener is a few hundred functions.
+//! The decoder of a message is generic, so every crate that calls it compiles its own copy, with all nested messages. A
+//! tree such as that of a listener is a few hundred functions.
 
 use envoy_types::pb::envoy::config::cluster::v3::Cluster;
 use envoy_types::pb::envoy::config::endpoint::v3::ClusterLoadAssignment;

@@ -1,8 +1,8 @@
 //! The depth to which messages may nest, the same in every format and on every path into the process.
 //!
-//! The decoders of protobuf stop at 100 levels (C++, Java and `prost` alike), but they start a new count in the bytes of each
-//! `Any`. They set no limit for code that opens an `Any` inside an `Any`. Here the content of an `Any` counts on from the
-//! `Any`: a resource that passes can be decoded, validated, translated and printed on an ordinary stack.
+//! The decoders of protobuf stop at 100 levels (C++, Java and `prost` alike), but they start a new count in the bytes
+//! of each `Any`. They set no limit for code that opens an `Any` inside an `Any`. Here the content of an `Any` counts
+//! on from the `Any`: a resource that passes can be decoded, validated, translated and printed on an ordinary stack.
 //!
 //! | | levels |
 //! |---|---|
@@ -215,8 +215,8 @@ pub(crate) fn brackets(text: &[u8]) -> usize {
 
 /// Runs `recursive`, which descends this many levels, on a stack that suffices.
 ///
-/// In optimized builds the limit on messages fits a stack of 2 MiB, as Tokio's threads have; text at its limit of brackets
-/// does not, and debug builds need many times as much.
+/// In optimized builds the limit on messages fits a stack of 2 MiB, as Tokio's threads have; text at its limit of
+/// brackets does not, and debug builds need many times as much.
 pub(crate) fn on_stack_for<T: Send>(levels: usize, mut recursive: impl FnMut() -> T + Send) -> T {
     const STACK: usize = 32 << 20;
     const ORDINARY: usize = if cfg!(debug_assertions) {

@@ -1,9 +1,9 @@
 //! Descriptors of all messages of the API, with their options.
 //!
-//! `envoy-types` ships a descriptor set but does not export it; `data/descriptors.bin.gz` is that
-//! set without comments and source positions, written by `cargo run -p oxds-types --example
-//! regenerate-descriptors`. A test fails when it differs from the locked `envoy-types`. The messages `TypedStruct` are added,
-//! which carry the configurations of extensions.
+//! `envoy-types` ships a descriptor set but does not export it; `data/descriptors.bin.gz` is that set without comments
+//! and source positions, written by `cargo run -p oxds-types --example regenerate-descriptors`. A test fails when it
+//! differs from the locked `envoy-types`. The messages `TypedStruct` are added, which carry the configurations of
+//! extensions.
 //!
 //! `data/v2.bin.gz` has the messages of the retired API v2, without options, from the same command.
 
@@ -17,8 +17,8 @@ static COMPRESSED: &[u8] = include_bytes!("../data/descriptors.bin.gz");
 
 static COMPRESSED_V2: &[u8] = include_bytes!("../data/v2.bin.gz");
 
-/// Returns the pool of all descriptors of API v3. The first call builds it, which takes about 25 ms. The transport protocol
-/// does not need it; only files, JSON and v2 do.
+/// Returns the pool of all descriptors of API v3. The first call builds it, which takes about 25 ms. The transport
+/// protocol does not need it; only files, JSON and v2 do.
 ///
 /// Options have their extensions (`validate.rules`, `udpa.annotations…`, `xds.annotations…`).
 pub fn pool() -> &'static DescriptorPool {

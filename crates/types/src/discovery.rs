@@ -1,9 +1,9 @@
 //! Messages of the discovery services: requests, responses, and the wrappers of resources.
 //!
-//! They are declared here, and not taken from `envoy-types`, for speed: the body of a resource is a [`Bytes`] that shares the
-//! buffer of the response, and is not decoded. Field numbers are those of
-//! `envoy/service/discovery/v3/discovery.proto`. The v2 messages (`envoy.api.v2`) have a subset of the fields with the same
-//! numbers, so these structs read and write both versions. A test compares them with the descriptors.
+//! They are declared here, and not taken from `envoy-types`, for speed: the body of a resource is a [`Bytes`] that
+//! shares the buffer of the response, and is not decoded. Field numbers are those of
+//! `envoy/service/discovery/v3/discovery.proto`. The v2 messages (`envoy.api.v2`) have a subset of the fields with the
+//! same numbers, so these structs read and write both versions. A test compares them with the descriptors.
 
 use std::collections::HashMap;
 
@@ -48,8 +48,9 @@ pub struct DiscoveryRequest {
     /// Error of a NACK. The request is a NACK if and only if this field is present.
     #[prost(message, optional, tag = "6")]
     pub error_detail: Option<Status>,
-    /// Majors of the resource that the client accepts, each with its newest version (V-50). The field is ours: clients with the
-    /// feature [`VERSIONED_TYPE_URLS`](crate::identity::VERSIONED_TYPE_URLS) send it in the first request of a type.
+    /// Majors of the resource that the client accepts, each with its newest version (V-50). The field is ours: clients
+    /// with the feature [`VERSIONED_TYPE_URLS`](crate::identity::VERSIONED_TYPE_URLS) send it in the first request of a
+    /// type.
     #[prost(message, repeated, tag = "1000")]
     pub versioned_type_urls: Vec<VersionedTypeUrl>,
 }

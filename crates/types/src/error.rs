@@ -30,8 +30,8 @@ pub struct Error {
     pub path: String,
     /// Reason of the finding.
     pub reason: Reason,
-    /// Number of places in the resource that have this finding. Only deprecated, unfinished and accepted unknown fields have
-    /// one finding for many places.
+    /// Number of places in the resource that have this finding. Only deprecated, unfinished and accepted unknown fields
+    /// have one finding for many places.
     pub count: usize,
     /// Lines around the position, with a mark under the column.
     pub(crate) snippet: Option<Arc<str>>,

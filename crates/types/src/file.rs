@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Identity of one state of a file, from its metadata. Replaced content has another inode or a later change time. Two
-/// writes within the resolution of the clock are covered by the notifications of the system. The default value stands for a
-/// file that cannot be read.
+/// writes within the resolution of the clock are covered by the notifications of the system. The default value stands
+/// for a file that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     len: u64,
@@ -110,8 +110,8 @@ pub fn read(path: &Path, max_bytes: usize) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-/// Replaces the content of a file as a whole, or makes the file: a reader sees the old content or the new one. A symbolic link
-/// stays, and its target gets the content; permissions stay. A pipe or a device is written to.
+/// Replaces the content of a file as a whole, or makes the file: a reader sees the old content or the new one. A
+/// symbolic link stays, and its target gets the content; permissions stay. A pipe or a device is written to.
 ///
 /// # Errors
 /// The error of the operating system. The file has its old content then.
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    /// Given a reader of a file behind a link, when the file is replaced, then the reader has the old content, the link leads to
-    /// the new one with the permissions as before, and nothing else is left.
+    /// Given a reader of a file behind a link, when the file is replaced, then the reader has the old content, the link
+    /// leads to the new one with the permissions as before, and nothing else is left.
     #[test]
     fn v40_replaced_file_is_never_half_written() {
         let dir = tempfile::tempdir().unwrap();

@@ -8,9 +8,9 @@
 //!    codec::encode ◄──────────────────────────────────────────┘
 //! ```
 //!
-//! This crate is for users: its types stand in the public functions of `oxds-client`, `oxds-server` and `oxds-channel`, and it is
-//! versioned with them. It has no sockets, tasks or clocks. It never re-encodes a resource that arrived in binary form: its bytes are
-//! kept, unknown fields included.
+//! This crate is for users: its types stand in the public functions of `oxds-client`, `oxds-server` and `oxds-channel`,
+//! and it is versioned with them. It has no sockets, tasks or clocks. It never re-encodes a resource that arrived in
+//! binary form: its bytes are kept, unknown fields included.
 //!
 //! | module | content |
 //! |---|---|

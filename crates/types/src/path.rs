@@ -19,8 +19,8 @@ pub(crate) enum Step {
     Key(String),
 }
 
-/// A path such as `load_assignment.endpoints[0].metadata.filter_metadata["envoy.lb"]`. An `Any` adds no step: the fields of
-/// the message in it follow at once.
+/// A path such as `load_assignment.endpoints[0].metadata.filter_metadata["envoy.lb"]`. An `Any` adds no step: the
+/// fields of the message in it follow at once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FieldPath(Vec<Step>);
 

@@ -48,7 +48,8 @@ impl<T, E: From<FileError>> Reloadable<T, E> {
     }
 
     /// Reads the files again, and returns whether there is a new value. On an error the last value stays. Each invalid
-    /// state of the files is an error once: for example, a new certificate with the old key, until the key is replaced too.
+    /// state of the files is an error once: for example, a new certificate with the old key, until the key is replaced
+    /// too.
     ///
     /// # Errors
     /// The same as of [`open`](Self::open).

@@ -1,7 +1,7 @@
 //! Encodes requests for servers of API v2 and v3 (gRFC A30).
 //!
-//! The messages are equal in both versions, except for `Node.build_version`, which only v2 has. The v3 message cannot hold
-//! this field, so it is written here.
+//! The messages are equal in both versions, except for `Node.build_version`, which only v2 has. The v3 message cannot
+//! hold this field, so it is written here.
 
 use bytes::BufMut;
 use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsRequest;

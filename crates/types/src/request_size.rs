@@ -1,8 +1,8 @@
 //! The size of discovery requests, measured before they are decoded.
 //!
 //! A decoded message takes many times the memory of its encoded form: an empty name is two bytes on the wire and 24 in
-//! memory, an empty value in a `Struct` three bytes of JSON and about a kilobyte in a dynamic message. So a limit that is
-//! checked on the decoded message comes too late.
+//! memory, an empty value in a `Struct` three bytes of JSON and about a kilobyte in a dynamic message. So a limit that
+//! is checked on the decoded message comes too late.
 
 use std::fmt;
 

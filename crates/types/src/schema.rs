@@ -93,8 +93,8 @@ pub(crate) fn find(full_name: &str) -> Option<&'static Message> {
     })
 }
 
-/// Returns the schema of a message in the pool of an API version. The v2 pool contains the v3 messages too, with separate
-/// descriptors: messages of two pools must not be mixed.
+/// Returns the schema of a message in the pool of an API version. The v2 pool contains the v3 messages too, with
+/// separate descriptors: messages of two pools must not be mixed.
 pub(crate) fn find_in(api: ApiVersion, full_name: &str) -> Option<&'static Message> {
     type Schemas = RwLock<HashMap<String, &'static Message>>;
     static V2: LazyLock<Schemas> = LazyLock::new(RwLock::default);
@@ -143,8 +143,8 @@ impl Message {
         Some(&self.fields[self.names[index].1])
     }
 
-    /// Reports the marks that a message has whatever its set fields are: its own, and those of the deprecated values that
-    /// unset fields have.
+    /// Reports the marks that a message has whatever its set fields are: its own, and those of the deprecated values
+    /// that unset fields have.
     pub(crate) fn unset_marks(
         &'static self,
         is_set: impl Fn(u32) -> bool,

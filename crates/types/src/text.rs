@@ -1,10 +1,10 @@
-//! Text from outside in errors, logs and terminals: cut to a length that logs can hold, and without characters that change
-//! what a reader sees.
+//! Text from outside in errors, logs and terminals: cut to a length that logs can hold, and without characters that
+//! change what a reader sees.
 //!
-//! Names of files, fields and nodes come from outside. Printed as they are, a line break forges a line of its own, an escape
-//! sequence drives the terminal, and a bidirectional mark reverses the text around it (CVE-2021-42574). GitHub's runner takes
-//! `::error::` at the beginning of a line, and `##[error]` anywhere, for commands. All of them are written as `\n`,
-//! `\u{1b}` and so on here, and nowhere else.
+//! Names of files, fields and nodes come from outside. Printed as they are, a line break forges a line of its own, an
+//! escape sequence drives the terminal, and a bidirectional mark reverses the text around it (CVE-2021-42574). GitHub's
+//! runner takes `::error::` at the beginning of a line, and `##[error]` anywhere, for commands. All of them are written
+//! as `\n`, `\u{1b}` and so on here, and nowhere else.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -86,7 +86,8 @@ pub fn lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns a JSON document with every deceptive character of its strings escaped as `\uXXXX`. Its meaning stays the same.
+/// Returns a JSON document with every deceptive character of its strings escaped as `\uXXXX`. Its meaning stays the
+/// same.
 #[must_use]
 pub fn json(document: String) -> String {
     // JSON has these characters in strings only; line breaks and tabs are also its white space, and escaped in strings.

@@ -2,8 +2,8 @@
 //! content has different versions (S-29).
 //!
 //! A version is 96 bits of XXH3-128 in base64url: 16 ASCII characters. Clients send thousands of versions after a
-//! reconnect, so they are short. With 96 bits, the probability of a collision among 10^9 resources is below 10^-10. The hash
-//! need not be cryptographic: an author who can construct a collision can also write both resources.
+//! reconnect, so they are short. With 96 bits, the probability of a collision among 10^9 resources is below 10^-10. The
+//! hash need not be cryptographic: an author who can construct a collision can also write both resources.
 
 use std::fmt;
 

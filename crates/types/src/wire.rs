@@ -5,11 +5,12 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
 };
 
-/// Returns number and body of the next field, no body for fields without a length; `None` at the end and where the bytes
-/// are malformed.
+/// Returns number and body of the next field, no body for fields without a length; `None` at the end and where the
+/// bytes are malformed.
 ///
-/// `is_map`: whether a number is that of a map. `prost` and `prost-reflect` read the entries of a map as length-delimited,
-/// whatever their wire type. A measure that takes them for something else misses them, and all that follows.
+/// `is_map`: whether a number is that of a map. `prost` and `prost-reflect` read the entries of a map as
+/// length-delimited, whatever their wire type. A measure that takes them for something else misses them, and all that
+/// follows.
 pub(crate) fn next<'a>(
     input: &mut &'a [u8],
     is_map: impl Fn(u32) -> bool,

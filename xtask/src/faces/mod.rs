@@ -1,4 +1,5 @@
-//! Names that oxds shows are made of words of the glossary, and of terms of xDS, gRPC, Prometheus and the operating system.
+//! Names that oxds shows are made of words of the glossary, and of terms of xDS, gRPC, Prometheus and the operating
+//! system.
 //!
 //! ```text
 //!   metrics and labels of docs/metrics.md ─┐
@@ -6,8 +7,8 @@
 //!   fields of types that become JSON ──────┴▶ names ▶ words ▶ in ┤
 //!                                                             terms.txt, by their sources
 //! ```
-//! A new word needs a row in the glossary, or a place in `terms.txt`. The names that a running server shows are checked against the same
-//! words by `crates/oxds/tests/it/faces.rs`.
+//! A new word needs a row in the glossary, or a place in `terms.txt`. The names that a running server shows are checked
+//! against the same words by `crates/oxds/tests/it/faces.rs`.
 
 mod source;
 mod vocabulary;

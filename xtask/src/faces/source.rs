@@ -14,8 +14,8 @@ use crate::repository::{relative, root, rust_files};
 /// Names with the places where they were found.
 pub(super) type Names = BTreeMap<String, String>;
 
-/// Files and folders whose JSON has the form of another program: findings for other tools, bootstraps, audit logs (gRFC A59) and tokens
-/// of gRPC, protobuf.
+/// Files and folders whose JSON has the form of another program: findings for other tools, bootstraps, audit logs (gRFC
+/// A59) and tokens of gRPC, protobuf.
 const FOREIGN_JSON: [&str; 6] = [
     "crates/apicheck/src/report/gitlab.rs",
     "crates/apicheck/src/report/sarif.rs",

@@ -76,8 +76,8 @@ impl Imports {
         edges
     }
 
-    /// Paths that lead from a file to others: of its imports, except re-exports that its own code does not use, and in its
-    /// code.
+    /// Paths that lead from a file to others: of its imports, except re-exports that its own code does not use, and in
+    /// its code.
     fn named_by(&self, from: &Module, file: &File) -> Vec<Path> {
         let mut named: Vec<Path> = Vec::new();
         for import in &file.uses {

@@ -1,8 +1,8 @@
 //! The modules of each crate form layers: no import circle between its files, nor between its folders.
 //!
 //! Rust allows two files to use each other; a reader then has to know both to change one. A parent that declares or
-//! re-exports a child does not use it; a parent whose code names an item of the child does, and so does a child that names
-//! an item which its parent's file defines. Code under `#[cfg(test)]` is left out.
+//! re-exports a child does not use it; a parent whose code names an item of the child does, and so does a child that
+//! names an item which its parent's file defines. Code under `#[cfg(test)]` is left out.
 //!
 //! Folders: in every folder, its files and the folders below it (each as a whole) form layers, too. A file that both a
 //! folder's own `mod.rs` and its children need lies beside them. A type and its builder are one unit: what a function
@@ -57,8 +57,8 @@ fn circles_of_files(edges: &Edges) -> Vec<String> {
     groups.iter().map(|group| shown(group, edges)).collect()
 }
 
-/// For every folder of a crate the circles between its files and the folders below it, each with the edges between files
-/// that make it.
+/// For every folder of a crate the circles between its files and the folders below it, each with the edges between
+/// files that make it.
 fn circles_of_folders(edges: &Edges) -> Vec<String> {
     let mut folders: BTreeSet<&[String]> = BTreeSet::new();
     for module in edges.keys() {
@@ -101,8 +101,8 @@ fn is_leaf(module: &Module, edges: &Edges) -> bool {
         .any(|other| other.len() > module.len() && other.starts_with(module))
 }
 
-/// The child of a folder that a module below it belongs to: a file, or a folder as a whole. The folder's own file stands
-/// for itself.
+/// The child of a folder that a module below it belongs to: a file, or a folder as a whole. The folder's own file
+/// stands for itself.
 fn unit(folder: &[String], module: &Module) -> Module {
     match module.get(..=folder.len()) {
         Some(child) => child.to_vec(),

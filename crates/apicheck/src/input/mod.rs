@@ -112,8 +112,8 @@ pub fn read_top_file(input: &Input, name: &str) -> Result<Option<Vec<u8>>, Unusa
     }
 }
 
-/// Reads the files of a commit below the subfolder of the input that `wanted` selects by their paths from the top of the
-/// repository. Returns their paths below that folder, and their contents; `None` if the input is not a commit.
+/// Reads the files of a commit below the subfolder of the input that `wanted` selects by their paths from the top of
+/// the repository. Returns their paths below that folder, and their contents; `None` if the input is not a commit.
 ///
 /// # Errors
 /// The commit is unknown, or lacks the subfolder; git fails.

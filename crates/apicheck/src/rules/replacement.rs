@@ -4,8 +4,8 @@ use crate::model::{Cardinality, Enum, Field, Kind, Message, Scalar, Tree};
 
 /// Returns why no translator can fill the replacement of a deprecated element; `None` if it can.
 ///
-/// A field takes the value of another field of its message with the same type, or with a wider integer type. A list takes a
-/// single value. An enum value has its replacement in the same enum. A message or enum has any other one.
+/// A field takes the value of another field of its message with the same type, or with a wider integer type. A list
+/// takes a single value. An enum value has its replacement in the same enum. A message or enum has any other one.
 pub(super) fn obstacle(tree: &Tree, element: &str, replacement: &str) -> Option<String> {
     let absent = || {
         Some(format!(

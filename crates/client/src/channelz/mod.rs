@@ -16,8 +16,8 @@
 //! | calls of a server | at their start and at their end |
 //! | messages, keepalives, flow control, times of the last call | not counted |
 //!
-//! Values that are not counted would cost a clock per call or a check per frame. They are reported as 0, the epoch, and −1
-//! for windows, because `grpcdebug` fails where they are absent.
+//! Values that are not counted would cost a clock per call or a check per frame. They are reported as 0, the epoch, and
+//! −1 for windows, because `grpcdebug` fails where they are absent.
 
 mod counter;
 mod registry;

@@ -88,7 +88,8 @@ impl ClientShared {
         })
     }
 
-    /// Returns the client of a source. For ADS this is the client itself; all watches of another source share one client.
+    /// Returns the client of a source. For ADS this is the client itself; all watches of another source share one
+    /// client.
     ///
     /// # Errors
     /// [`SourceError::NoService`] if the source cannot deliver the resource type.

@@ -79,9 +79,9 @@ impl Client {
     ///
     /// Returns the events for the new watcher: the cached state. Later events are for all watchers of the name.
     ///
-    /// The name `*` watches all resources of the type, and `xdstp://authority/type/path/*` all that are directly below the
-    /// path, if the server supports such names (xDS protocol, "Wildcard"; xRFC TP1). Their events have the names of single
-    /// resources; an event about the whole watch has the watched name.
+    /// The name `*` watches all resources of the type, and `xdstp://authority/type/path/*` all that are directly below
+    /// the path, if the server supports such names (xDS protocol, "Wildcard"; xRFC TP1). Their events have the names of
+    /// single resources; an event about the whole watch has the watched name.
     pub fn watch(
         &mut self,
         authority: AuthorityId,
@@ -109,9 +109,9 @@ impl Client {
 
     /// Removes a watcher that [`watch`](Self::watch) added. The last one of a name ends the subscription.
     ///
-    /// The subscription ends at the next [`poll_transmit`](Self::poll_transmit). A name that is watched again before keeps
-    /// its subscription and its cached resource: no request would show the server that the client dropped it, so the server
-    /// would not send it again.
+    /// The subscription ends at the next [`poll_transmit`](Self::poll_transmit). A name that is watched again before
+    /// keeps its subscription and its cached resource: no request would show the server that the client dropped it, so
+    /// the server would not send it again.
     pub fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
         self.cache.unwatch(resource_type, name);
     }
@@ -131,15 +131,16 @@ impl Client {
         debug_assert!(self.is_consistent());
     }
 
-    /// Handles a stream that could not be opened, or that ended. `cause` goes into errors; `random` is the jitter of the
-    /// next attempt.
+    /// Handles a stream that could not be opened, or that ended. `cause` goes into errors; `random` is the jitter of
+    /// the next attempt.
     pub fn handle_closed(&mut self, now: Instant, server: ServerId, cause: &str, random: u64) {
         // A name without watchers does not cause a fallback.
         self.end_unwatched();
         let state = self.servers.get_mut(server);
         let end = state.stream.handle_closed(now, random);
         self.cache.handle_closed(server);
-        // gRFC A57, A71: the end of a stream after a response is neither an error nor a cause of fallback (C-90, C-152).
+        // gRFC A57, A71: the end of a stream after a response is neither an error nor a cause of fallback (C-90,
+        // C-152).
         if end == StreamEnd::Unanswered {
             self.handle_unreachable(server, cause);
         }
@@ -194,7 +195,8 @@ impl Client {
         debug_assert!(self.is_consistent());
     }
 
-    /// Returns the next action of the driver, and the server that it is for. Poll it until `None` after every other call.
+    /// Returns the next action of the driver, and the server that it is for. Poll it until `None` after every other
+    /// call.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<(ServerId, AdsTransmit)> {
         self.end_unwatched();
         let cache = &self.cache;
@@ -215,7 +217,8 @@ impl Client {
         if let Some((type_url, names)) = requested
             && let Some((resource_type, _)) = ResourceType::from_type_url(type_url)
         {
-            // gRFC A27, A57: the resource timeout starts when the request with the name is sent on a live stream (C-94).
+            // gRFC A27, A57: the resource timeout starts when the request with the name is sent on a live stream
+            // (C-94).
             let until = now + self.config.timeout_of(&self.servers.get(server).config);
             self.cache.requested(server, &resource_type, names, until);
         }
@@ -245,8 +248,8 @@ impl Client {
 
     /// Returns whether a server is reachable, for the metric `grpc.xds_client.connected` (gRFC A78).
     ///
-    /// A server counts as reachable until it cannot be reached or ends a stream without a response, and again from its next
-    /// response on (gRFC A57). `None` while no name is subscribed on it.
+    /// A server counts as reachable until it cannot be reached or ends a stream without a response, and again from its
+    /// next response on (gRFC A57). `None` while no name is subscribed on it.
     #[must_use]
     pub fn is_connected(&self, server: ServerId) -> Option<bool> {
         let state = self.servers.get(server);

@@ -20,7 +20,8 @@ pub struct ClientConfig {
     /// Node that identifies the client in its requests.
     pub node: Node,
     /// Time after a request without an answer for a resource, after which the resource counts as missing: 15 s
-    /// (gRFC A27). Twice that for a server with [`resource_timer_is_transient`](Server::resource_timer_is_transient) (gRFC A88).
+    /// (gRFC A27). Twice that for a server with [`resource_timer_is_transient`](Server::resource_timer_is_transient)
+    /// (gRFC A88).
     pub resource_timeout: Duration,
     /// Handling of a response that has a name twice: accepted by default, as gRPC does not check it (C-82).
     pub duplicates: Duplicates,
@@ -35,8 +36,8 @@ pub struct ClientConfig {
     /// gRPC clients ignore TTLs (C-83). A server sends TTLs only to nodes with the client feature
     /// `xds.config.supports-resource-ttl`; the creator of the node adds it.
     pub resource_ttl: bool,
-    /// Majors of resources that the client accepts, with their newest versions: the first request of a type has those of its
-    /// resource. The creator of the node adds the client feature (V-50).
+    /// Majors of resources that the client accepts, with their newest versions: the first request of a type has those
+    /// of its resource. The creator of the node adds the client feature (V-50).
     pub versioned_type_urls: Arc<[VersionedTypeUrl]>,
     pub(super) servers: Vec<Server>,
     pub(super) authorities: Vec<Vec<ServerId>>,

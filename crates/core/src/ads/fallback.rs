@@ -8,11 +8,11 @@
 //!            P ─── M                  M answered: F is released
 //!            P                        P answered: M is released
 //! ```
-//! The last server asked is the active one. The servers before it have a higher priority: they keep reconnecting, each with
-//! its own backoff, and have every subscription, so that they can answer as soon as they are back (C-155, C-156). A server
-//! becomes active by a response with a usable resource, not by a connection (C-157). Cached resources stay in use until another server replaces
-//! them. A server whose resources were replaced gets requests without a version, so that it answers even if nothing changed
-//! there (C-163).
+//! The last server asked is the active one. The servers before it have a higher priority: they keep reconnecting, each
+//! with its own backoff, and have every subscription, so that they can answer as soon as they are back (C-155, C-156).
+//! A server becomes active by a response with a usable resource, not by a connection (C-157). Cached resources stay in
+//! use until another server replaces them. A server whose resources were replaced gets requests without a version, so
+//! that it answers even if nothing changed there (C-163).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -199,8 +199,8 @@ impl Servers {
         exhausted
     }
 
-    /// Handles a response without any resource that can be used. The server is reachable, but fallback goes on: gRFC A71
-    /// ends it when a resource is received.
+    /// Handles a response without any resource that can be used. The server is reachable, but fallback goes on: gRFC
+    /// A71 ends it when a resource is received.
     pub(super) fn handle_useless(&mut self, server: ServerId) {
         self.get_mut(server).unreachable = None;
     }
@@ -222,7 +222,8 @@ impl Servers {
             let Some(position) = authority.asked.iter().position(|asked| *asked == server) else {
                 continue;
             };
-            // gRFC A71: when a server of higher priority answers, lower ones are unsubscribed and closed (C-158, C-159).
+            // gRFC A71: when a server of higher priority answers, lower ones are unsubscribed and closed (C-158,
+            // C-159).
             for released in authority.asked.drain(position + 1..).rev() {
                 authority.spare.push_front(released);
                 let server = &mut self.servers[released.index()];
@@ -239,8 +240,8 @@ impl Servers {
     /// Marks the resources of a type from servers of higher priority as replaced by those of `server`.
     ///
     /// gRPC's own clients send their old version when they return (C-163). A server that compares versions then sends
-    /// nothing, and the client keeps the resources of the fallback server until something changes. Here, the server gets no
-    /// version and must send everything again.
+    /// nothing, and the client keeps the resources of the fallback server until something changes. Here, the server
+    /// gets no version and must send everything again.
     pub(super) fn supersede(&mut self, server: ServerId, resource_type: &ResourceType) {
         for authority in &self.authorities {
             let position = authority.asked.iter().position(|asked| *asked == server);

@@ -26,8 +26,8 @@ struct Acknowledgement<'a> {
 impl Client {
     /// Handles a SotW response. The next request from [`poll_transmit`](Self::poll_transmit) acknowledges it.
     ///
-    /// Returns a summary of its content; `None` if the response is ignored: its type was never subscribed, or its stream
-    /// has ended.
+    /// Returns a summary of its content; `None` if the response is ignored: its type was never subscribed, or its
+    /// stream has ended.
     pub fn handle_response(
         &mut self,
         now: Instant,
@@ -59,8 +59,8 @@ impl Client {
 
     /// Handles a delta response. The next request from [`poll_transmit`](Self::poll_transmit) acknowledges it.
     ///
-    /// Returns a summary of its content; `None` if the response is ignored: its type was never subscribed, or its stream
-    /// has ended.
+    /// Returns a summary of its content; `None` if the response is ignored: its type was never subscribed, or its
+    /// stream has ended.
     pub fn handle_delta_response(
         &mut self,
         now: Instant,
@@ -98,8 +98,8 @@ impl Client {
         let stream = &mut self.servers.get_mut(server).stream;
         match ResourceType::from_type_url(type_url) {
             Some((resource_type, _)) if stream.knows(&resource_type) => Some(resource_type),
-            // As in gRPC, a response of an unknown type is neither ACKed nor NACKed (C-78). It still shows that the server
-            // answers.
+            // As in gRPC, a response of an unknown type is neither ACKed nor NACKed (C-78). It still shows that the
+            // server answers.
             _ => {
                 if stream.handle_unknown_type() {
                     self.servers.handle_useless(server);
@@ -182,7 +182,8 @@ impl Client {
         let servers = &self.servers;
         for InvalidResource { invalid, version } in validated.invalid {
             let Some(name) = &invalid.name else { continue };
-            // Of a response that does not end fallback, the watchers of the fallback server's resources get nothing (C-157).
+            // Of a response that does not end fallback, the watchers of the fallback server's resources get nothing
+            // (C-157).
             let authority = cache.authority(resource_type, name);
             if authority.is_some_and(|authority| !servers.is_active(authority, server)) {
                 continue;
@@ -262,8 +263,8 @@ impl Client {
         resource_type: &ResourceType,
         validated: &ValidatedResponse,
     ) {
-        // gRFC A27: only for LDS and CDS does absence mean deletion (C-100, C-101). A resource whose name cannot be read may
-        // be any of the absent ones. A response that carries only heartbeats is not a full state.
+        // gRFC A27: only for LDS and CDS does absence mean deletion (C-100, C-101). A resource whose name cannot be
+        // read may be any of the absent ones. A response that carries only heartbeats is not a full state.
         if !resource_type.all_resources_required_in_sotw()
             || validated.has_nameless()
             || validated.is_heartbeat()
@@ -291,8 +292,8 @@ impl Client {
         }
     }
 
-    /// Returns the members of collections that a server has sent which is not asked any more, if `server` is the one that
-    /// is used now.
+    /// Returns the members of collections that a server has sent which is not asked any more, if `server` is the one
+    /// that is used now.
     fn left_members(&self, server: ServerId, resource_type: &ResourceType) -> Vec<Arc<str>> {
         let members = self.cache.mere_members(resource_type);
         let left = members.filter(|(_, authority, sender)| {
@@ -304,8 +305,8 @@ impl Client {
 
     /// Starts the resource timeout of members that only a fallback server has sent.
     ///
-    /// After the return to the more preferred server (gRFC A71), a collection has its members alone. It may send them in
-    /// several responses, so those that it does not send in time do not exist there.
+    /// After the return to the more preferred server (gRFC A71), a collection has its members alone. It may send them
+    /// in several responses, so those that it does not send in time do not exist there.
     fn expect_members(&mut self, now: Instant, server: ServerId, resource_type: &ResourceType) {
         let left = self.left_members(server, resource_type);
         let from = &self.servers.get(server).config;

@@ -1,7 +1,7 @@
 //! Validation of a response: which of its resources are valid, and which rule the others break.
 //!
-//! Each resource is validated on its own. A valid one is applied although others are invalid, and every invalid one is listed
-//! in the NACK (gRFC A46).
+//! Each resource is validated on its own. A valid one is applied although others are invalid, and every invalid one is
+//! listed in the NACK (gRFC A46).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -59,7 +59,8 @@ pub(super) struct ValidatedResponse {
     name_syntax: NameSyntax,
     pub(super) valid: Vec<ValidResource>,
     pub(super) invalid: Vec<InvalidResource>,
-    /// Heartbeats: name and new TTL of resources that were sent before; `None` means that the resource no longer expires.
+    /// Heartbeats: name and new TTL of resources that were sent before; `None` means that the resource no longer
+    /// expires.
     pub(super) heartbeats: Vec<(Arc<str>, Option<Duration>)>,
     /// Aliases for which the server reports that no resource exists.
     pub(super) missing_aliases: Vec<Arc<str>>,
@@ -232,7 +233,8 @@ impl ResponseValidator<'_> {
                 content: None,
             });
         }
-        // gRFC A30: v2 bytes are read as v3. Field numbers are the same, and fields that v3 removed count as unset (C-57, C-58).
+        // gRFC A30: v2 bytes are read as v3. Field numbers are the same, and fields that v3 removed count as unset
+        // (C-57, C-58).
         validated.decoded += self.parsers.len(self.resource_type) as u64;
         let checked = match self.check {
             Some(check) => check.check(self.resource_type, &any.value),
@@ -297,7 +299,8 @@ impl ValidatedResponse {
         });
     }
 
-    /// Returns the aliases of a resource. They are names, so every spelling is the same alias (xRFC TP1, "Normalization").
+    /// Returns the aliases of a resource. They are names, so every spelling is the same alias (xRFC TP1,
+    /// "Normalization").
     fn aliases(&self, unparsed: &UnparsedResource) -> Vec<Arc<str>> {
         let aliases = unparsed.aliases.iter();
         let spelling = |alias: &String| Arc::from(&*self.name_syntax.spelling(alias));

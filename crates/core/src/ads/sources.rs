@@ -1,7 +1,8 @@
 //! Results of sources without a stream: a REST server that is polled, or a file.
 //!
 //! To the machine, each source is a SotW server whose stream is open for as long as names are subscribed. Its responses
-//! come by [`handle_response`](Client::handle_response). Results that a stream does not have come by the functions here.
+//! come by [`handle_response`](Client::handle_response). Results that a stream does not have come by the functions
+//! here.
 
 use super::cache::{FailedUpdate, UpdateFailure};
 use super::client::Client;
@@ -29,8 +30,8 @@ impl Client {
 
     /// Handles content of which no resource can be read. Cached resources stay in use.
     ///
-    /// They count as NACKed until the source can be read again (C-264, C-268). Returns a summary with one invalid resource,
-    /// or `None` if nothing is subscribed.
+    /// They count as NACKed until the source can be read again (C-264, C-268). Returns a summary with one invalid
+    /// resource, or `None` if nothing is subscribed.
     pub fn handle_unreadable(
         &mut self,
         now: Instant,

@@ -3,7 +3,8 @@
 use envoy_types::pb::envoy::config::core::v3::{Address, address, socket_address::PortSpecifier};
 use envoy_types::pb::envoy::config::endpoint::v3::{LbEndpoint, lb_endpoint::HostIdentifier};
 
-/// Returns the address of an endpoint, such as `127.0.0.1:80` or `[::1]:80`; a text that no address has if it is of another kind.
+/// Returns the address of an endpoint, such as `127.0.0.1:80` or `[::1]:80`; a text that no address has if it is of
+/// another kind.
 pub(super) fn endpoint_address(proto: &LbEndpoint) -> String {
     match &proto.host_identifier {
         Some(HostIdentifier::Endpoint(endpoint)) => address(endpoint.address.as_ref()),

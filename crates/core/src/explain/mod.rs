@@ -7,11 +7,12 @@
 //! ```
 //!
 //! By gRPC's rules, the resources pass through the parsers, the [`Resolver`] and the matchers
-//! that a channel uses, so that an explanation and a channel cannot differ. By Envoy's rules, the same matchers are used, with what Envoy has
-//! besides: query parameters, one random number per request, redirects.
+//! that a channel uses, so that an explanation and a channel cannot differ. By Envoy's rules, the same matchers are
+//! used, with what Envoy has besides: query parameters, one random number per request, redirects.
 //!
-//! Nothing is guessed: a field that could change the answer and is not read is in [`Decision::not_examined`]. An explanation is data; its
-//! texts contain names of resources and values of headers as they came, so a caller that prints them must escape them.
+//! Nothing is guessed: a field that could change the answer and is not read is in [`Decision::not_examined`]. An
+//! explanation is data; its texts contain names of resources and values of headers as they came, so a caller that
+//! prints them must escape them.
 
 mod addresses;
 mod agreement;
@@ -67,8 +68,8 @@ impl<S: ResourceSource> Explainer<S> {
         }
     }
 
-    /// Returns the rule sets that apply to the listener: to an API listener both; to a socket listener Envoy's, since gRPC clients
-    /// cannot use it.
+    /// Returns the rule sets that apply to the listener: to an API listener both; to a socket listener Envoy's, since
+    /// gRPC clients cannot use it.
     pub fn rules(&mut self) -> &'static [RuleSet] {
         let listener = Arc::clone(&self.listener);
         if envoy::has_socket_only(&self.source, &listener) {

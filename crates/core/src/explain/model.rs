@@ -31,8 +31,8 @@ pub struct Answer {
     /// Steps and destinations.
     #[serde(flatten)]
     pub decision: Decision,
-    /// The differences by the other rule sets although the destinations are the same, such as the timeout; or, if there are several
-    /// answers, the first step at which they part.
+    /// The differences by the other rule sets although the destinations are the same, such as the timeout; or, if there
+    /// are several answers, the first step at which they part.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
 }

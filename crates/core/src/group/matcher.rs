@@ -16,8 +16,8 @@ pub struct NodeMatcher {
     pub id: Option<Glob>,
     /// Pattern of `node.cluster`.
     pub cluster: Option<Glob>,
-    /// Pattern of the user agent: name and version, `envoy 1.40.0`. Do not use it to find out what a client supports: forks and
-    /// backports have the same features under other names and versions. The server warns of it (V-51).
+    /// Pattern of the user agent: name and version, `envoy 1.40.0`. Do not use it to find out what a client supports:
+    /// forks and backports have the same features under other names and versions. The server warns of it (V-51).
     pub user_agent: Option<Glob>,
     /// Region of the locality.
     pub region: Option<String>,
@@ -25,15 +25,15 @@ pub struct NodeMatcher {
     pub zone: Option<String>,
     /// Sub-zone of the locality.
     pub sub_zone: Option<String>,
-    /// Values in the metadata by path; the parts of a path are joined by dots. Numbers and booleans are compared in their JSON
-    /// form.
+    /// Values in the metadata by path; the parts of a path are joined by dots. Numbers and booleans are compared in
+    /// their JSON form.
     pub metadata: BTreeMap<String, String>,
 }
 
 /// Rank of a matcher; the greater, the more specific.
 ///
-/// The id counts before the cluster, the cluster before the locality, the locality before the metadata. An exact text is more
-/// specific than a pattern, a longer pattern more than a shorter one.
+/// The id counts before the cluster, the cluster before the locality, the locality before the metadata. An exact text
+/// is more specific than a pattern, a longer pattern more than a shorter one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Specificity {
     id: usize,

@@ -9,8 +9,9 @@
 //!   view     a of edge-eu, b of edge, c d e of the root
 //! ```
 //!
-//! Nodes with equal memberships share one view: a snapshot that shares with the root's snapshot everything that the groups do
-//! not replace. A change goes to the views that it concerns. It does not concern a view in which a more specific group hides it.
+//! Nodes with equal memberships share one view: a snapshot that shares with the root's snapshot everything that the
+//! groups do not replace. A change goes to the views that it concerns. It does not concern a view in which a more
+//! specific group hides it.
 //!
 //! Everything here is pure. The server's cache has the views, and wakes their sessions.
 
@@ -223,8 +224,8 @@ impl Groups {
         }
     }
 
-    /// Returns the changes of a view, after changes of the root and of groups. `root` is the new root, `changed` are the keys that
-    /// changed in it.
+    /// Returns the changes of a view, after changes of the root and of groups. `root` is the new root, `changed` are
+    /// the keys that changed in it.
     #[must_use]
     pub fn seen_by(
         &self,

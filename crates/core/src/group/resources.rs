@@ -10,8 +10,8 @@ use crate::snapshot::{Resource, ResourceKey};
 
 /// A group: the matcher of its nodes, and its resources.
 ///
-/// The resources are a sorted list of pointers: ten thousand groups of a thousand resources take 80 MB. Maps with their own keys
-/// took ten times that.
+/// The resources are a sorted list of pointers: ten thousand groups of a thousand resources take 80 MB. Maps with their
+/// own keys took ten times that.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     pub(super) matcher: Option<NodeMatcher>,
@@ -25,8 +25,8 @@ impl Group {
         self.find(key).ok().map(|at| &self.resources[at])
     }
 
-    /// Applies changes: a new resource, or `None` for a removal. O(log n) for each replaced resource, and once O(n) for all added
-    /// and removed ones together.
+    /// Applies changes: a new resource, or `None` for a removal. O(log n) for each replaced resource, and once O(n) for
+    /// all added and removed ones together.
     pub(super) fn apply(&mut self, changes: BTreeMap<ResourceKey, Option<Arc<Resource>>>) {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         for (key, new) in changes {
@@ -121,8 +121,8 @@ mod tests {
         assert!(group.get(&key("d")).is_some() && group.get(&key("a")).is_none());
     }
 
-    /// Given two groups that came to the same resources in different ways, then their versions are equal, and differ from that of
-    /// another content, name or matcher.
+    /// Given two groups that came to the same resources in different ways, then their versions are equal, and differ
+    /// from that of another content, name or matcher.
     #[test]
     fn s29_version_of_a_group_depends_on_its_content() {
         let group = |changes: &[(&str, Option<u8>)]| {

@@ -71,7 +71,8 @@ impl Domain {
     }
 }
 
-/// Returns the domain that matches an authority (in lower case) best, with the value beside it. Of equal matches, the first one wins.
+/// Returns the domain that matches an authority (in lower case) best, with the value beside it. Of equal matches, the
+/// first one wins.
 pub(crate) fn best_domain<'a, V: Copy>(
     domains: impl IntoIterator<Item = (V, &'a Domain)>,
     authority: &str,
@@ -87,7 +88,8 @@ pub(crate) fn best_domain<'a, V: Copy>(
     best.map(|(_, value, domain)| (value, domain))
 }
 
-/// Values by domain, to be found for one authority after another. Exact domains cost one look-up, however many there are.
+/// Values by domain, to be found for one authority after another. Exact domains cost one look-up, however many there
+/// are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DomainIndex<V> {
     exact: BTreeMap<Box<str>, V>,

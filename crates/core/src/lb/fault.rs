@@ -171,7 +171,8 @@ fn status_of(headers: &(impl Headers + ?Sized)) -> Option<AbortStatus> {
         .or_else(|| http().map(AbortStatus::Http))
 }
 
-/// Returns the numerator of a header, limited by that of the configuration; without a valid header, that of the configuration.
+/// Returns the numerator of a header, limited by that of the configuration; without a valid header, that of the
+/// configuration.
 fn lowered(share: FaultShare, headers: &(impl Headers + ?Sized), name: &str) -> u32 {
     number(headers, name).map_or(share.numerator, |asked: u32| asked.min(share.numerator))
 }

@@ -49,9 +49,9 @@ enum SubstitutionPart {
 }
 
 impl Rewrite {
-    /// Makes a rewrite of the matches of `pattern`. In the substitution, `\0` to `\9` stand for groups and `\\` for a backslash,
-    /// as in RE2. Returns `None` for a substitution with another escape, or with a group that the pattern does not have: RE2
-    /// replaces nothing then.
+    /// Makes a rewrite of the matches of `pattern`. In the substitution, `\0` to `\9` stand for groups and `\\` for a
+    /// backslash, as in RE2. Returns `None` for a substitution with another escape, or with a group that the pattern
+    /// does not have: RE2 replaces nothing then.
     #[must_use]
     pub fn new(pattern: Regex, substitution: &str) -> Option<Self> {
         let mut parts = Vec::new();

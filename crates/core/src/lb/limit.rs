@@ -19,10 +19,11 @@ pub struct RequestCount(AtomicU32);
 pub struct RequestPermit(Arc<RequestCount>);
 
 impl RequestCount {
-    /// Counts the start of a request. Returns `None` if `limit` requests are in progress: never more than that hold a permit.
+    /// Counts the start of a request. Returns `None` if `limit` requests are in progress: never more than that hold a
+    /// permit.
     pub fn try_begin(self: &Arc<Self>, limit: u32) -> Option<RequestPermit> {
-        // gRFC A32: every request is counted, and the one that finds the limit reached is dropped (C-246). A failed attempt is
-        // undone, so that it cannot block others for long.
+        // gRFC A32: every request is counted, and the one that finds the limit reached is dropped (C-246). A failed
+        // attempt is undone, so that it cannot block others for long.
         if self.0.fetch_add(1, Ordering::Relaxed) < limit {
             return Some(RequestPermit(Arc::clone(self)));
         }

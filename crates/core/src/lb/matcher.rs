@@ -12,8 +12,8 @@ use super::text::Text;
 
 /// Headers of a request, as routes see them.
 pub trait Headers {
-    /// Returns the value of a header whose name is in lower case. Several values are joined by commas. `None` if the header is
-    /// absent, or its value is not text.
+    /// Returns the value of a header whose name is in lower case. Several values are joined by commas. `None` if the
+    /// header is absent, or its value is not text.
     fn get(&self, name: &str) -> Option<Cow<'_, str>>;
 }
 

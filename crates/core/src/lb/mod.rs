@@ -6,9 +6,9 @@
 //!             random u64            random u64     random u64s                               random u64
 //! ```
 //!
-//! Random numbers, connectivity states and [`Instant`](crate::time::Instant)s are arguments. Nothing allocates, locks or
-//! waits. All parts are immutable once built, except the state machines [`Priorities`], [`OutlierDetector`] and [`Retries`],
-//! and the counters [`RequestCount`] and [`CallResults`], which are atomics.
+//! Random numbers, connectivity states and [`Instant`](crate::time::Instant)s are arguments. Nothing allocates, locks
+//! or waits. All parts are immutable once built, except the state machines [`Priorities`], [`OutlierDetector`] and
+//! [`Retries`], and the counters [`RequestCount`] and [`CallResults`], which are atomics.
 //!
 //! It does not connect, hold connections or send RPCs: that is `oxds-channel`.
 

@@ -10,9 +10,9 @@
 //!    └─ n is reduced by 1     └───────────── base time × multiplier, limited by the maximum, is over ────────┘
 //! ```
 //!
-//! Call [`set_endpoints`](OutlierDetector::set_endpoints) and [`configure`](OutlierDetector::configure) after each update, and
-//! [`handle_timeout`](OutlierDetector::handle_timeout) when [`poll_timeout`](OutlierDetector::poll_timeout) says so. Calls are
-//! counted by [`CallResults`], which are atomics.
+//! Call [`set_endpoints`](OutlierDetector::set_endpoints) and [`configure`](OutlierDetector::configure) after each
+//! update, and [`handle_timeout`](OutlierDetector::handle_timeout) when [`poll_timeout`](OutlierDetector::poll_timeout)
+//! says so. Calls are counted by [`CallResults`], which are atomics.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;

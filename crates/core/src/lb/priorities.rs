@@ -9,8 +9,9 @@
 //!                       the failure of the last one
 //! ```
 //!
-//! Priorities are numbers; the highest is 0. A priority connects when it is tried, and disconnects when a higher one becomes
-//! active. Lower priorities are not kept for 15 minutes, as gRFC A56 has it, but released at once, as gRFC A115 has it.
+//! Priorities are numbers; the highest is 0. A priority connects when it is tried, and disconnects when a higher one
+//! becomes active. Lower priorities are not kept for 15 minutes, as gRFC A56 has it, but released at once, as gRFC A115
+//! has it.
 
 use std::time::Duration;
 
@@ -97,8 +98,9 @@ impl Priorities {
         Self::default()
     }
 
-    /// Replaces the list of priorities. Each item is the index of the old priority that it continues, if there is one, so that
-    /// a renumbered priority keeps its connections (C-243). The choice changes with the next [`choose`](Self::choose).
+    /// Replaces the list of priorities. Each item is the index of the old priority that it continues, if there is one,
+    /// so that a renumbered priority keeps its connections (C-243). The choice changes with the next
+    /// [`choose`](Self::choose).
     pub fn renumber(&mut self, continues: &[Option<usize>]) {
         let mut old = std::mem::take(&mut self.children);
         self.children = continues
@@ -114,16 +116,17 @@ impl Priorities {
         }
     }
 
-    /// Chooses the active priority, and tries priorities from the highest down to [`tried`](Self::tried). Returns `None`
-    /// without priorities.
+    /// Chooses the active priority, and tries priorities from the highest down to [`tried`](Self::tried). Returns
+    /// `None` without priorities.
     ///
     /// Call it after [`renumber`](Self::renumber), after [`handle_state`](Self::handle_state), and at the time that
-    /// [`poll_timeout`](Self::poll_timeout) returned. If the endpoints of a priority that it starts to try are connected
-    /// already, report their state and call it again.
+    /// [`poll_timeout`](Self::poll_timeout) returned. If the endpoints of a priority that it starts to try are
+    /// connected already, report their state and call it again.
     pub fn choose(&mut self, now: Instant) -> Option<ActivePriority> {
         for priority in 0..self.children.len() {
             let child = self.children[priority].get_or_insert_with(|| Child::connecting(now));
-            // gRFC A56: the first priority is chosen that is ready or idle, or connecting with a running failover timer.
+            // gRFC A56: the first priority is chosen that is ready or idle, or connecting with a running failover
+            // timer.
             let is_chosen = match child.state {
                 Connectivity::Ready | Connectivity::Idle => true,
                 Connectivity::Connecting => child.failover.is_some_and(|at| at > now),
@@ -141,7 +144,8 @@ impl Priorities {
         self.fallback()
     }
 
-    /// Returns the priority to report when all have failed or taken too long: the first that is connecting, or else the last.
+    /// Returns the priority to report when all have failed or taken too long: the first that is connecting, or else the
+    /// last.
     fn fallback(&self) -> Option<ActivePriority> {
         let active = |(priority, child): (usize, &Option<Child>)| {
             let state = child.as_ref()?.state;
@@ -192,8 +196,8 @@ impl Child {
     fn handle_state(&mut self, now: Instant, state: Connectivity) {
         match state {
             Connectivity::Connecting => {
-                // gRFC A56: a repeated report neither restarts nor stops the timer, and connecting after a failure does not
-                // start it.
+                // gRFC A56: a repeated report neither restarts nor stops the timer, and connecting after a failure does
+                // not start it.
                 if self.state != Connectivity::Connecting && !self.has_failed {
                     self.failover = Some(now + FAILOVER_TIMEOUT);
                 }

@@ -22,8 +22,8 @@ use crate::time::Instant;
 /// Status code of a server without the method.
 const UNIMPLEMENTED: u32 = 12;
 
-/// Age from which the end of a stream with reports does not back off. The rule of gRPC has no limit; this one is ours, so that a
-/// server that ends each stream after a report causes no hot loop.
+/// Age from which the end of a stream with reports does not back off. The rule of gRPC has no limit; this one is ours,
+/// so that a server that ends each stream after a report causes no hot loop.
 const SHORT_LIVED: Duration = Duration::from_secs(1);
 
 /// State machine of the stream of reports on one connection.

@@ -9,7 +9,8 @@
 //!        committed                         None               None
 //! ```
 //!
-//! Random numbers are arguments. A drop by the load balancer, or an abort by a fault, is never retried, and does not get here.
+//! Random numbers are arguments. A drop by the load balancer, or an abort by a fault, is never retried, and does not
+//! get here.
 
 use std::time::Duration;
 
@@ -101,15 +102,15 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// Returns the number of attempts before the current one, for `grpc-previous-rpc-attempts`. Transparent retries do not
-    /// count.
+    /// Returns the number of attempts before the current one, for `grpc-previous-rpc-attempts`. Transparent retries do
+    /// not count.
     #[must_use]
     pub fn previous_attempts(&self) -> u32 {
         self.made
     }
 
-    /// Handles the failure of an attempt with this status code. Returns the time to wait before the next attempt, or `None` if
-    /// the failure is final.
+    /// Handles the failure of an attempt with this status code. Returns the time to wait before the next attempt, or
+    /// `None` if the failure is final.
     pub fn handle_failure(
         &mut self,
         policy: &RetryPolicy,

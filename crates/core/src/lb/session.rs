@@ -9,8 +9,8 @@
 //!  cookie of the response ◄─ set_cookie ─┴─ another endpoint or cluster served the RPC
 //! ```
 //!
-//! The value of a cookie is the Base64 of `ADDRESS,ADDRESS;CLUSTER`: the address in use, other addresses of the same endpoint, and
-//! the cluster of the route. gRPC C-core has the same format.
+//! The value of a cookie is the Base64 of `ADDRESS,ADDRESS;CLUSTER`: the address in use, other addresses of the same
+//! endpoint, and the cluster of the route. gRPC C-core has the same format.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -23,7 +23,8 @@ use smallvec::SmallVec;
 
 use super::priorities::Connectivity;
 
-/// Maximum length of the value of a cookie, in bytes. Browsers keep cookies of up to 4096 bytes (RFC 6265, section 6.1).
+/// Maximum length of the value of a cookie, in bytes. Browsers keep cookies of up to 4096 bytes (RFC 6265, section
+/// 6.1).
 const MAX_VALUE: usize = 4096;
 
 /// As in C-core, a cookie is read with or without its padding.
@@ -87,8 +88,8 @@ impl SessionConfig {
         })
     }
 
-    /// Reads the session of a request from its `cookie` headers. A request without the cookie, or with one that is malformed
-    /// or too long, begins a session.
+    /// Reads the session of a request from its `cookie` headers. A request without the cookie, or with one that is
+    /// malformed or too long, begins a session.
     pub fn read<'a>(&self, headers: impl IntoIterator<Item = &'a [u8]>) -> SessionTarget {
         // RFC 9113, section 8.2.3: cookies may be in several headers.
         let cookies = headers
@@ -126,7 +127,8 @@ impl SessionConfig {
 }
 
 impl SessionTarget {
-    /// Makes the target of an endpoint with these addresses, of which the first is in use, in a cluster that the route names.
+    /// Makes the target of an endpoint with these addresses, of which the first is in use, in a cluster that the route
+    /// names.
     #[must_use]
     pub fn new(addresses: impl IntoIterator<Item = SocketAddr>, cluster: &str) -> Self {
         Self {

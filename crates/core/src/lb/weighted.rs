@@ -12,7 +12,8 @@ pub struct Weighted<T> {
 }
 
 impl<T> Weighted<T> {
-    /// Makes a choice of items with their weights; `None` if no weight is above zero. Items of weight zero are left out.
+    /// Makes a choice of items with their weights; `None` if no weight is above zero. Items of weight zero are left
+    /// out.
     #[must_use]
     pub fn new(items: impl IntoIterator<Item = (u32, T)>) -> Option<Self> {
         let mut end = 0;

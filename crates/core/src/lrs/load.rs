@@ -37,8 +37,8 @@ pub struct LocalityLoad {
     begun: AtomicU64,
     succeeded: AtomicU64,
     failed: AtomicU64,
-    /// RPCs in progress. This has its own counter: the difference of starts and ends, read one after the other, would be
-    /// wrong by everything that happened in between.
+    /// RPCs in progress. This has its own counter: the difference of starts and ends, read one after the other, would
+    /// be wrong by everything that happened in between.
     in_progress: AtomicU64,
     metrics: MetricSums,
 }
@@ -84,8 +84,8 @@ impl ClusterLoad {
             || self.uncategorized.has_unreported()
     }
 
-    /// Returns the counts since the last call. Localities without counts are left out; localities that no configuration uses
-    /// any more are removed after this call.
+    /// Returns the counts since the last call. Localities without counts are left out; localities that no configuration
+    /// uses any more are removed after this call.
     pub(super) fn take(&self) -> ClusterStats {
         let mut upstream_locality_stats = Vec::new();
         lock(&self.localities).retain(|id, locality| {
@@ -203,8 +203,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Given RPCs that start and end on other threads; when reports are taken at the same time; then no report has more ends than
-    /// starts, and together they have each RPC once.
+    /// Given RPCs that start and end on other threads; when reports are taken at the same time; then no report has more
+    /// ends than starts, and together they have each RPC once.
     #[test]
     fn c136_reports_under_load_count_each_rpc_once() {
         const EACH: u64 = 20_000;
@@ -237,7 +237,8 @@ mod tests {
         assert!(!cluster.has_unreported());
     }
 
-    /// Given localities and categories that no configuration uses any more; then they are reported once more, and removed.
+    /// Given localities and categories that no configuration uses any more; then they are reported once more, and
+    /// removed.
     #[test]
     fn unused_counters_are_reported_once_and_removed() {
         let cluster = ClusterLoad::default();

@@ -94,7 +94,8 @@ impl Sum {
         let _ = self
             .total
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        // Release: a reader that sees the count sees the value. A value may be in a report before its count; none is lost.
+        // Release: a reader that sees the count sees the value. A value may be in a report before its count; none is
+        // lost.
         self.count.fetch_add(1, Ordering::Release);
     }
 
@@ -175,8 +176,8 @@ mod tests {
         all
     }
 
-    /// Given a list of metrics; when two RPCs end with reports; then sums and counts of the listed metrics are reported once,
-    /// named ones with their prefix.
+    /// Given a list of metrics; when two RPCs end with reports; then sums and counts of the listed metrics are reported
+    /// once, named ones with their prefix.
     #[test]
     fn c143_only_listed_metrics_are_summed() {
         let entry = |name: &str, count, total| (name.to_owned(), count, total);

@@ -23,12 +23,13 @@ const FINAL_REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Next action of the driver on the LRS stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LrsTransmit {
-    /// Connect and open a stream; then call `handle_opened`, as soon as requests can be written to it, or `handle_closed`.
+    /// Connect and open a stream; then call `handle_opened`, as soon as requests can be written to it, or
+    /// `handle_closed`.
     Open,
     /// Write this request to the stream.
     Request(Box<LoadStatsRequest>),
-    /// End the requests, and give the server time to read them before the connection is closed. Do not report the end of the
-    /// stream to the machine.
+    /// End the requests, and give the server time to read them before the connection is closed. Do not report the end
+    /// of the stream to the machine.
     Finish,
     /// Close the stream and the connection, or give up opening them. Do not report their end to the machine.
     Close,
@@ -84,8 +85,8 @@ enum ReporterState {
 }
 
 impl Reporter {
-    /// Returns a reporter without clusters, which does not connect (C-129). `node` is the node of the ADS requests to the same
-    /// server.
+    /// Returns a reporter without clusters, which does not connect (C-129). `node` is the node of the ADS requests to
+    /// the same server.
     #[must_use]
     pub fn new(mut node: Node) -> Self {
         node.client_features.push(SEND_ALL_CLUSTERS.to_owned());
@@ -147,8 +148,8 @@ impl Reporter {
         debug_assert!(self.is_consistent());
     }
 
-    /// Handles a stream that could not be opened, or that ended. `random` is the jitter of the next attempt; the backoff is that
-    /// of ADS (C-141).
+    /// Handles a stream that could not be opened, or that ended. `random` is the jitter of the next attempt; the
+    /// backoff is that of ADS (C-141).
     pub fn handle_closed(&mut self, now: Instant, random: u64) {
         if matches!(
             self.state,
@@ -161,7 +162,8 @@ impl Reporter {
         debug_assert!(self.is_consistent());
     }
 
-    /// Whether the final report is awaited exactly while clusters are left of which none is in use; for debug assertions.
+    /// Whether the final report is awaited exactly while clusters are left of which none is in use; for debug
+    /// assertions.
     fn is_consistent(&self) -> bool {
         let is_last = self.final_report_until.is_some();
         if self.is_used() {
@@ -283,11 +285,11 @@ impl Reporter {
 }
 
 impl TrackedCluster {
-    /// Ends the interval, and returns its counts. Returns `None` without counts, if the report before had none either (C-140),
-    /// or if the cluster is no longer used.
+    /// Ends the interval, and returns its counts. Returns `None` without counts, if the report before had none either
+    /// (C-140), or if the cluster is no longer used.
     ///
-    /// Intervals also end for clusters that the server does not want: if it wants one later, the first report covers the time
-    /// since about then (`lrs.proto`, new clusters).
+    /// Intervals also end for clusters that the server does not want: if it wants one later, the first report covers
+    /// the time since about then (`lrs.proto`, new clusters).
     fn report(&mut self, now: Instant, key: &ClusterKey) -> Option<ClusterStats> {
         let stats = self.load.take();
         let interval = now - std::mem::replace(&mut self.since, now);

@@ -24,8 +24,8 @@ pub struct ClusterKey {
 impl ClusterKey {
     /// Returns the key of a cluster with its `eds_service_name`.
     ///
-    /// A service name equal to the cluster name becomes empty: EDS uses the cluster name without a service name, so both
-    /// mean the same.
+    /// A service name equal to the cluster name becomes empty: EDS uses the cluster name without a service name, so
+    /// both mean the same.
     #[must_use]
     pub fn new(cluster: impl Into<Arc<str>>, service: impl Into<Arc<str>>) -> Self {
         let (cluster, mut service) = (cluster.into(), service.into());

@@ -13,12 +13,12 @@
 //!      └──────────────────────────────────┴─▶ ACK: the part is good. NACK of one alone: it is bad
 //! ```
 //!
-//! Only the NACK of a response with one suspect shows that it is bad. That all others were accepted does not: Envoy accepts
-//! the repetition of a secret that it rejected, since it compares hashes before it loads files.
+//! Only the NACK of a response with one suspect shows that it is bad. That all others were accepted does not: Envoy
+//! accepts the repetition of a secret that it rejected, since it compares hashes before it loads files.
 //!
-//! With one bad resource among n, the others are sent within log2(n) + 1 rounds, since each halves `guilty`. One more round
-//! shows that the last one is bad. After [`MAX_FOUND`] bad resources the search ends: a client that rejects everything would be sent each
-//! resource about log2(n) times.
+//! With one bad resource among n, the others are sent within log2(n) + 1 rounds, since each halves `guilty`. One more
+//! round shows that the last one is bad. After [`MAX_FOUND`] bad resources the search ends: a client that rejects
+//! everything would be sent each resource about log2(n) times.
 
 use std::{collections::BTreeSet, mem, sync::Arc};
 

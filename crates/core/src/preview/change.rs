@@ -48,7 +48,8 @@ pub struct ChangeCounts {
     pub removed: usize,
 }
 
-/// The differences of two states: first those for all nodes, then by group; each by type in the order of sending, then by name.
+/// The differences of two states: first those for all nodes, then by group; each by type in the order of sending, then
+/// by name.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes(pub Vec<Change>);
 

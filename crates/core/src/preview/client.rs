@@ -69,7 +69,8 @@ impl Client {
         requests
     }
 
-    /// Returns whether the client asked for this name of a type that it does not subscribe to as a whole, or for the whole type.
+    /// Returns whether the client asked for this name of a type that it does not subscribe to as a whole, or for the
+    /// whole type.
     pub(super) fn asks_for(&self, resource_type: &ResourceType, name: &str) -> bool {
         let is_named = || {
             let names = self.subscribed.get(resource_type);

@@ -6,8 +6,8 @@
 //!                ├─dangers──▶ Danger: a type that loses all resources, a removed cluster that is still named, …
 //!                └─sending──▶ Sending: the responses in their order, and what each waited for
 //! ```
-//! The order is not a copy of the rules: [`sending`] runs a [`Session`](crate::session::Session) against a model of a client, on a
-//! clock that only the model moves.
+//! The order is not a copy of the rules: [`sending`] runs a [`Session`](crate::session::Session) against a model of a
+//! client, on a clock that only the model moves.
 
 mod change;
 mod client;

@@ -1,7 +1,8 @@
-//! The part of two states that decides about the order of a change: with a hundred thousand resources, a simulation of all of them
-//! would be slow, and would show the same.
+//! The part of two states that decides about the order of a change: with a hundred thousand resources, a simulation of
+//! all of them would be slow, and would show the same.
 //!
-//! A change waits for what it refers to, and for what refers to it. What is far from all changes is at the client before and after.
+//! A change waits for what it refers to, and for what refers to it. What is far from all changes is at the client
+//! before and after.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -76,8 +76,8 @@ pub struct Why {
     pub overdue: bool,
 }
 
-/// Returns the responses that a client gets over delta ADS when `new` replaces `old`. The client asks for what its resources refer
-/// to, as Envoy does, and accepts everything at once.
+/// Returns the responses that a client gets over delta ADS when `new` replaces `old`. The client asks for what its
+/// resources refer to, as Envoy does, and accepts everything at once.
 ///
 /// `changed` are the keys that differ. The cost follows the changes and all that is connected with them.
 #[must_use]

@@ -61,7 +61,8 @@ impl State {
         }
     }
 
-    /// Returns all that the nodes of a group see, if they are in no other group; without a group, nodes that are in none.
+    /// Returns all that the nodes of a group see, if they are in no other group; without a group, nodes that are in
+    /// none.
     #[must_use]
     pub fn view(&self, group: Option<&str>) -> Resources {
         let mut view = self.of_all_nodes.clone();

@@ -6,9 +6,9 @@
 //!                      └─────────────────────────────────────────────────────────┘      PERMISSION_DENIED
 //! ```
 //!
-//! Rules are compiled when the resource is parsed ([`FilterConfig::Rbac`](crate::resource::FilterConfig)); conditions that gRPC
-//! gives a fixed value, such as metadata of filters, are decided there. An evaluation takes time proportional to the number of
-//! conditions, and allocates only for a header that has several values.
+//! Rules are compiled when the resource is parsed ([`FilterConfig::Rbac`](crate::resource::FilterConfig)); conditions
+//! that gRPC gives a fixed value, such as metadata of filters, are decided there. An evaluation takes time proportional
+//! to the number of conditions, and allocates only for a header that has several values.
 //!
 //! It does not log: the driver calls the loggers that a verdict needs ([`AuditCondition::applies`]).
 
@@ -22,7 +22,8 @@ pub use audit::{AuditCondition, AuditEvent, AuditLogger};
 pub use call::{Call, PeerIdentity, Security};
 pub use rule::Rule;
 
-/// Message of the status `PERMISSION_DENIED` of a denied call. As in C-core, it does not show callers the policies of a server.
+/// Message of the status `PERMISSION_DENIED` of a denied call. As in C-core, it does not show callers the policies of a
+/// server.
 pub const DENIED: &str = "Unauthorized RPC rejected";
 
 /// Effect of a policy that matches a call.

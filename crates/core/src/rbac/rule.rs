@@ -54,7 +54,8 @@ impl Rule {
 
 /// Returns whether a name of the peer matches.
 ///
-/// gRFC A41: the URIs decide if there are any, else the DNS names, else the subject; without a certificate, the empty text.
+/// gRFC A41: the URIs decide if there are any, else the DNS names, else the subject; without a certificate, the empty
+/// text.
 fn is_principal(identity: Option<&PeerIdentity>, name: &StringMatcher) -> bool {
     let any = |names: &[String]| names.iter().any(|found| name.matches(found));
     match identity {

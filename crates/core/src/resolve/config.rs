@@ -32,8 +32,8 @@ pub struct XdsConfig {
 pub struct ClusterEntry {
     /// Name of the cluster.
     pub name: Arc<str>,
-    /// The cluster and its endpoints: the same `Arc` as in the configuration before if nothing changed. An error fails the RPCs
-    /// to this cluster, and no others (C-220).
+    /// The cluster and its endpoints: the same `Arc` as in the configuration before if nothing changed. An error fails
+    /// the RPCs to this cluster, and no others (C-220).
     pub config: Result<Arc<ClusterConfig>, WatchError>,
 }
 
@@ -42,8 +42,8 @@ pub struct ClusterEntry {
 pub struct ClusterConfig {
     /// Cluster resource.
     pub cluster: Arc<Cluster>,
-    /// Clusters with endpoints, in the order of failover; at least one. A cluster that is not an aggregate is its own leaf
-    /// (gRFC A37). A leaf is the same `Arc` as in the configuration before if it did not change.
+    /// Clusters with endpoints, in the order of failover; at least one. A cluster that is not an aggregate is its own
+    /// leaf (gRFC A37). A leaf is the same `Arc` as in the configuration before if it did not change.
     pub leaves: Vec<Arc<LeafCluster>>,
 }
 
@@ -105,8 +105,8 @@ pub enum CompiledAction {
 pub struct ClusterChoice {
     /// Index into [`XdsConfig::clusters`].
     pub cluster: usize,
-    /// HTTP filters of the RPC in the order in which they run, each with the configuration that counts for this choice (gRFC
-    /// A39). Choices without overrides share one list.
+    /// HTTP filters of the RPC in the order in which they run, each with the configuration that counts for this choice
+    /// (gRFC A39). Choices without overrides share one list.
     pub filters: Arc<[FilterConfig]>,
 }
 

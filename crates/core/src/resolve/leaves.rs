@@ -10,8 +10,8 @@ use super::slots::{Slots, Unreachable};
 use crate::ads::{WatchError, WatchErrorReason};
 use crate::resource::{Assignment, Cluster, Discovery};
 
-/// Number of clusters on the longest path that is allowed, from the cluster of a route to a leaf. gRFC A37 leaves the limit open;
-/// it is that of C-core.
+/// Number of clusters on the longest path that is allowed, from the cluster of a route to a leaf. gRFC A37 leaves the
+/// limit open; it is that of C-core.
 const MAX_DEPTH: usize = 16;
 
 /// Resources of which clusters are made.
@@ -22,8 +22,8 @@ pub(super) struct Resources<'a> {
     pub(super) hosts: &'a DnsHosts,
 }
 
-/// Returns the names of these clusters and of those to which they lead, as far as the clusters are known. Clusters that are nested
-/// too deep are left out.
+/// Returns the names of these clusters and of those to which they lead, as far as the clusters are known. Clusters that
+/// are nested too deep are left out.
 pub(super) fn reachable<'a>(
     names: impl IntoIterator<Item = &'a Arc<str>>,
     clusters: &Slots<Cluster>,

@@ -1,5 +1,5 @@
-//! Resolvers: make one configuration of LDS, RDS, CDS and EDS resources for a channel (gRFC A74), or of LDS and RDS resources for
-//! a server (gRFC A36; [`ServerResolver`]).
+//! Resolvers: make one configuration of LDS, RDS, CDS and EDS resources for a channel (gRFC A74), or of LDS and RDS
+//! resources for a server (gRFC A36; [`ServerResolver`]).
 //!
 //! ```text
 //!  handle_resource ─► ┌──────────────────────────────────────────────┐ ─► poll_command: watch, unwatch
@@ -8,10 +8,10 @@
 //!                     └──────────────────────────────────────────────┘    or an error
 //! ```
 //!
-//! A *plan* is a listener, its routes, and the clusters that the routes name. The plan in use stays in use, with updates of
-//! its clusters and endpoints, until every resource of the next plan has an answer. So a configuration is always complete, and
-//! never mixes two plans. Resources that neither plan needs are unwatched. While a plan is in use, an unreachable server counts
-//! as not answered yet, and the resolver waits for it.
+//! A *plan* is a listener, its routes, and the clusters that the routes name. The plan in use stays in use, with
+//! updates of its clusters and endpoints, until every resource of the next plan has an answer. So a configuration is
+//! always complete, and never mixes two plans. Resources that neither plan needs are unwatched. While a plan is in use,
+//! an unreachable server counts as not answered yet, and the resolver waits for it.
 //!
 //! The resolver works when it is polled: once for all resources that were handled before.
 //!

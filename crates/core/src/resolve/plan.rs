@@ -16,8 +16,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Makes a plan; `None` if no virtual host matches the authority. If a plan in `before` has the same resources, its compiled
-    /// routes are used again.
+    /// Makes a plan; `None` if no virtual host matches the authority. If a plan in `before` has the same resources, its
+    /// compiled routes are used again.
     pub(super) fn new<'a>(
         listener: &Arc<Listener>,
         route_config: &Arc<RouteConfig>,
@@ -60,9 +60,9 @@ impl Plan {
 
     /// Returns the state of each cluster.
     ///
-    /// A cluster without an answer stays as it was before: its assignment has a new name, or its server is unreachable. So does
-    /// a deleted cluster that the `next` plan does not name: a server that does not wait for the ACK of the routes deletes it too
-    /// early.
+    /// A cluster without an answer stays as it was before: its assignment has a new name, or its server is unreachable.
+    /// So does a deleted cluster that the `next` plan does not name: a server that does not wait for the ACK of the
+    /// routes deletes it too early.
     pub(super) fn entries(
         &self,
         resources: Resources<'_>,

@@ -17,8 +17,8 @@ const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 /// Default of `idle_timeout` (gRFC A75).
 pub(super) const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Returns the health of an endpoint; `None` if it is not used. gRPC uses UNKNOWN and HEALTHY ones (gRFC A27), and for sessions
-/// DRAINING ones (gRFC A55).
+/// Returns the health of an endpoint; `None` if it is not used. gRPC uses UNKNOWN and HEALTHY ones (gRFC A27), and for
+/// sessions DRAINING ones (gRFC A55).
 pub(super) fn health(status: i32) -> Option<EndpointHealth> {
     match HealthStatus::try_from(status) {
         Ok(HealthStatus::Unknown) => Some(EndpointHealth::Unknown),

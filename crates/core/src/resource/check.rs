@@ -9,15 +9,16 @@ use super::invalid::Invalid;
 
 type CheckFn = dyn Fn(&ResourceType, &[u8]) -> Result<(), Invalid> + Send + Sync;
 
-/// A check that every received resource of every type must pass before it is parsed. A resource that does not is NACKed.
+/// A check that every received resource of every type must pass before it is parsed. A resource that does not is
+/// NACKed.
 ///
 /// Clones are the same check, and equal to each other only.
 #[derive(Clone)]
 pub struct ResourceCheck(Arc<CheckFn>);
 
 impl ResourceCheck {
-    /// Creates a check. It gets the resource type and the encoded message, and returns the rule that the message breaks. It
-    /// is called from the task of a client, so it must not block.
+    /// Creates a check. It gets the resource type and the encoded message, and returns the rule that the message
+    /// breaks. It is called from the task of a client, so it must not block.
     #[must_use]
     pub fn new(
         check: impl Fn(&ResourceType, &[u8]) -> Result<(), Invalid> + Send + Sync + 'static,

@@ -101,7 +101,8 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Returns the cluster with load reports to `server`, if it reports load and came from a different server before (C-144).
+    /// Returns the cluster with load reports to `server`, if it reports load and came from a different server before
+    /// (C-144).
     pub(super) fn moved_to(&self, server: ServerId) -> Option<Self> {
         let to = LrsServer::Sender(server);
         let is_elsewhere = self.lrs_server.is_some_and(|reports_to| reports_to != to);

@@ -21,7 +21,8 @@ const TYPED_STRUCTS: [&str; 2] = ["xds.type.v3.TypedStruct", "udpa.type.v1.Typed
 /// Configuration of an extension: a message, or a JSON object with the name of one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtensionConfig {
-    /// Full name of the message, as `envoy.extensions.filters.http.fault.v3.HTTPFault`. For a `TypedStruct`, the name in it.
+    /// Full name of the message, as `envoy.extensions.filters.http.fault.v3.HTTPFault`. For a `TypedStruct`, the name
+    /// in it.
     pub type_name: Arc<str>,
     /// The configuration itself.
     pub value: ExtensionValue,
@@ -138,8 +139,8 @@ type ParsePolicyFn = dyn Fn(&ExtensionConfig) -> Result<SharedPolicy, Invalid> +
 type ParseLoggerFn =
     dyn Fn(&ExtensionConfig) -> Result<Arc<dyn AuditLogger>, Invalid> + Send + Sync;
 
-/// Extensions that a program adds to those of oxds, and facts of the process that resources are checked with. Clones are the same
-/// set, and equal to each other only.
+/// Extensions that a program adds to those of oxds, and facts of the process that resources are checked with. Clones
+/// are the same set, and equal to each other only.
 #[derive(Clone, Default)]
 pub struct Extensions {
     http_filters: Arc<BTreeMap<Box<str>, Arc<ParseFn>>>,
@@ -149,8 +150,8 @@ pub struct Extensions {
 }
 
 impl Extensions {
-    /// Adds an HTTP filter: the parser of its configurations, by the full name of their message (gRFC A39). A filter of that name
-    /// that was added before is replaced. Filters of oxds cannot be replaced.
+    /// Adds an HTTP filter: the parser of its configurations, by the full name of their message (gRFC A39). A filter of
+    /// that name that was added before is replaced. Filters of oxds cannot be replaced.
     #[must_use]
     pub fn with_http_filter(
         mut self,
@@ -161,8 +162,9 @@ impl Extensions {
         self
     }
 
-    /// Adds a load-balancing policy: the parser of its configurations, by the full name of their message, or the name in a
-    /// `TypedStruct` (gRFC A52). A policy of that name that was added before is replaced. Policies of oxds cannot be replaced.
+    /// Adds a load-balancing policy: the parser of its configurations, by the full name of their message, or the name
+    /// in a `TypedStruct` (gRFC A52). A policy of that name that was added before is replaced. Policies of oxds cannot
+    /// be replaced.
     #[must_use]
     pub fn with_policy<P: CustomPolicy + 'static>(
         mut self,
@@ -174,8 +176,8 @@ impl Extensions {
         self
     }
 
-    /// Sets the rules for TLS contexts: which certificate provider instances there are, for example. A client sets those of its
-    /// bootstrap itself.
+    /// Sets the rules for TLS contexts: which certificate provider instances there are, for example. A client sets
+    /// those of its bootstrap itself.
     #[must_use]
     pub fn with_tls_rules(mut self, rules: TlsRules) -> Self {
         self.tls = rules;
@@ -188,9 +190,9 @@ impl Extensions {
         &self.tls
     }
 
-    /// Adds an audit logger: the parser of its configurations, by the full name of their message, or the name in a `TypedStruct`
-    /// (gRFC A59). A logger of that name that was added before is replaced. The logger of oxds, `stdout_logger`, cannot be
-    /// replaced.
+    /// Adds an audit logger: the parser of its configurations, by the full name of their message, or the name in a
+    /// `TypedStruct` (gRFC A59). A logger of that name that was added before is replaced. The logger of oxds,
+    /// `stdout_logger`, cannot be replaced.
     #[must_use]
     pub fn with_audit_logger<L: AuditLogger>(
         mut self,

@@ -54,8 +54,8 @@ impl MetricSelection {
         selection
     }
 
-    /// Returns the rule of gRFC A64, before gRFC A85: every named metric without the prefix, and no other metric, whatever
-    /// the cluster lists.
+    /// Returns the rule of gRFC A64, before gRFC A85: every named metric without the prefix, and no other metric,
+    /// whatever the cluster lists.
     #[must_use]
     pub fn every_named() -> Self {
         Self {

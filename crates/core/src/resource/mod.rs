@@ -1,8 +1,8 @@
 //! Views of the resources that a data plane uses: parsed and validated once.
 //!
-//! A view is made from the bytes of a resource. It has only the fields that oxds uses, compiled and in range. A resource that
-//! breaks a rule becomes an [`Invalid`] instead, with the field and the rule, for the NACK (gRFC A27, A28, and the rules that
-//! each view cites).
+//! A view is made from the bytes of a resource. It has only the fields that oxds uses, compiled and in range. A
+//! resource that breaks a rule becomes an [`Invalid`] instead, with the field and the rule, for the NACK (gRFC A27,
+//! A28, and the rules that each view cites).
 //!
 //! | view | of | rules |
 //! |---|---|---|
@@ -11,8 +11,8 @@
 //! | [`Cluster`] | `envoy.config.cluster.v3.Cluster` | gRFC A27, A29, A32, A37, A47, A75, A82, A101 |
 //! | [`Assignment`] | `envoy.config.endpoint.v3.ClusterLoadAssignment` | gRFC A27, A56, A81 |
 //!
-//! Views leave out all fields that no gRPC client reads. To get a complete resource, or one of a type without a view, watch it
-//! as the generated message ([`Typed`]), or raw.
+//! Views leave out all fields that no gRPC client reads. To get a complete resource, or one of a type without a view,
+//! watch it as the generated message ([`Typed`]), or raw.
 
 mod affinity;
 mod assignment;

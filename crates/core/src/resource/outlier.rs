@@ -10,7 +10,8 @@ use super::convert::duration;
 use super::invalid::Within;
 use crate::lb::{FailurePercentage, OutlierConfig, SuccessRate};
 
-/// Shortest interval between two decisions. gRPC has no limit; without one, an interval of zero would take a whole processor.
+/// Shortest interval between two decisions. gRPC has no limit; without one, an interval of zero would take a whole
+/// processor.
 const MIN_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Reads the configuration of outlier detection.

@@ -63,8 +63,8 @@ impl ResourceParser {
         Self::checked::<T>(|_| Ok(()))
     }
 
-    /// Returns the parser of a type with additional rules. A resource that breaks them is NACKed, like one that cannot be
-    /// decoded.
+    /// Returns the parser of a type with additional rules. A resource that breaks them is NACKed, like one that cannot
+    /// be decoded.
     #[must_use]
     pub fn checked<T: Typed>(
         check: impl Fn(&T) -> Result<(), Invalid> + Send + Sync + 'static,
@@ -122,7 +122,8 @@ pub struct ResourceParsers {
 }
 
 impl ResourceParsers {
-    /// Adds a parser. Returns `false` if its Rust type is registered already: then the first parser stays, with its rules.
+    /// Adds a parser. Returns `false` if its Rust type is registered already: then the first parser stays, with its
+    /// rules.
     pub fn register(&mut self, added: ResourceParser) -> bool {
         let parsers = self
             .resource_types
@@ -211,8 +212,8 @@ impl ParsedResource {
         }
     }
 
-    /// Returns the resource as sent by `server`, which is a `trusted_xds_server` or not, if its parsed value depends on the server
-    /// and differs before.
+    /// Returns the resource as sent by `server`, which is a `trusted_xds_server` or not, if its parsed value depends on
+    /// the server and differs before.
     pub(crate) fn moved_to(&self, server: ServerId, is_trusted: bool) -> Option<Self> {
         let moved = |parsed: &ParsedValue| -> Option<ParsedValue> {
             if let Some(cluster) = parsed.downcast_ref::<Cluster>() {

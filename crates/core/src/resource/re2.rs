@@ -3,9 +3,9 @@
 //! ```text
 //!   RE2's text ──► Translator: atoms, repetitions, classes ──► text of `regex`, or the rule that it breaks
 //! ```
-//! Both match in linear time and agree about most expressions. [`translate`] rewrites what they read differently: `\Q…\E`, octal
-//! escapes, `[a&&b]`, `{` without a number, and `\d`, `\s`, `\w` and `\b`, which are ASCII in RE2. It rejects what only
-//! `regex` knows. `\C`, a byte of a character, remains an error.
+//! Both match in linear time and agree about most expressions. [`translate`] rewrites what they read differently:
+//! `\Q…\E`, octal escapes, `[a&&b]`, `{` without a number, and `\d`, `\s`, `\w` and `\b`, which are ASCII in RE2. It
+//! rejects what only `regex` knows. `\C`, a byte of a character, remains an error.
 
 /// Largest count of a repetition in RE2.
 const MAX_REPEAT: u32 = 1000;
@@ -168,7 +168,8 @@ impl Translator<'_> {
         }
     }
 
-    /// Consumes the name of a Unicode class, after `\p{` or `\P{`. Names have letters and `_`; `^` before one stands for all others.
+    /// Consumes the name of a Unicode class, after `\p{` or `\P{`. Names have letters and `_`; `^` before one stands
+    /// for all others.
     fn unicode_class(&mut self, escape: char) -> Result<String, String> {
         let is_opposite = self.next_is('^');
         let named = self.rest.split_once('}');

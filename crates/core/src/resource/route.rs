@@ -112,8 +112,8 @@ pub struct Forward {
     pub retry: Option<Arc<RetryPolicy>>,
     /// Hash policies, in the order in which they apply (gRFC A42).
     pub hash: Arc<[HashPolicy]>,
-    /// Whether the authority of an RPC becomes the hostname of its endpoint, where [`RouteConfig::host_rewrite`] allows it (gRFC
-    /// A81).
+    /// Whether the authority of an RPC becomes the hostname of its endpoint, where [`RouteConfig::host_rewrite`] allows
+    /// it (gRFC A81).
     pub auto_host_rewrite: bool,
 }
 
@@ -186,15 +186,15 @@ impl StreamLimit {
 }
 
 impl RouteConfig {
-    /// Returns the index of the virtual host whose domains match the authority best (gRFC A27). Of equal matches, the first
-    /// one wins. `None` if no domain matches.
+    /// Returns the index of the virtual host whose domains match the authority best (gRFC A27). Of equal matches, the
+    /// first one wins. `None` if no domain matches.
     #[must_use]
     pub fn choose_virtual_host(&self, authority: &str) -> Option<usize> {
         self.choose_domain(authority).map(|(index, _)| index)
     }
 
-    /// Returns the index of the virtual host as [`choose_virtual_host`](Self::choose_virtual_host) does, and the domain of it that
-    /// matches.
+    /// Returns the index of the virtual host as [`choose_virtual_host`](Self::choose_virtual_host) does, and the domain
+    /// of it that matches.
     #[must_use]
     pub fn choose_domain(&self, authority: &str) -> Option<(usize, &Domain)> {
         let hosts = self.virtual_hosts.iter().enumerate();

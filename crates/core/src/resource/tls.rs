@@ -1,5 +1,5 @@
-//! Views of TLS contexts: the security of connections to endpoints, and of connections that a server accepts (gRFC A29, A82,
-//! A101).
+//! Views of TLS contexts: the security of connections to endpoints, and of connections that a server accepts (gRFC A29,
+//! A82, A101).
 //!
 //! ```text
 //!  Cluster.transport_socket ─────► UpstreamTls   ─┐  CertificateInstance, by name   ┌─ certificate_providers
@@ -96,8 +96,8 @@ pub enum SanKind {
     Ip,
 }
 
-/// Facts of the process that decide whether a TLS context is valid. By default names of instances are not checked, and the
-/// experimental features are off.
+/// Facts of the process that decide whether a TLS context is valid. By default names of instances are not checked, and
+/// the experimental features are off.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TlsRules {
     /// Names of the certificate provider instances in the bootstrap; `None`: any name is valid.
@@ -283,8 +283,8 @@ impl Common {
     }
 }
 
-/// Reads the certificate of this process. The fields of the first version of gRFC A29 are read, too: control planes may still
-/// send them.
+/// Reads the certificate of this process. The fields of the first version of gRFC A29 are read, too: control planes may
+/// still send them.
 fn identity(
     proto: &CommonTlsContext,
     rules: &TlsRules,
@@ -401,8 +401,8 @@ impl Validation {
     }
 }
 
-/// Reads the matchers of names. Envoy's rule: the typed ones win over the deprecated ones. gRFC A29 knows only the deprecated
-/// ones, but a client that ignored the others would accept servers that it must not.
+/// Reads the matchers of names. Envoy's rule: the typed ones win over the deprecated ones. gRFC A29 knows only the
+/// deprecated ones, but a client that ignored the others would accept servers that it must not.
 fn san_matchers(proto: &CertificateValidationContext) -> Result<Vec<SanMatcher>, Invalid> {
     const TYPED: &str = "match_typed_subject_alt_names";
     if !proto.match_typed_subject_alt_names.is_empty() {

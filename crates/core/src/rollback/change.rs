@@ -58,7 +58,8 @@ pub struct RolledBack {
     pub version: Option<Version>,
     /// The resource that is served instead. `None`: the store has added it, and it is not served.
     pub last_good: Option<Arc<Resource>>,
-    /// Type and name of the resource whose NACK caused the rollback: this one, or one that the store changed together with it.
+    /// Type and name of the resource whose NACK caused the rollback: this one, or one that the store changed together
+    /// with it.
     pub nacked: (ResourceType, Arc<str>),
     /// `node.id` of each client that NACKed it. Of a decision of several replicas, only the number is known.
     pub nacked_by: Vec<Arc<str>>,

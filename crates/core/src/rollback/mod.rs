@@ -9,14 +9,14 @@
 //!       └──────────────────────────────────┴──┴───────────────────────────────────────┘
 //! ```
 //!
-//! A change is all that one update of the store changes in resources that refer to each other: a route and the cluster that it
-//! needs. It is on trial, and rolled back, as a whole: changed resources return to the version that all had accepted, added
-//! ones are not served any more, removed ones are served again. Resources that do not refer to each other are changes of their
-//! own.
+//! A change is all that one update of the store changes in resources that refer to each other: a route and the cluster
+//! that it needs. It is on trial, and rolled back, as a whole: changed resources return to the version that all had
+//! accepted, added ones are not served any more, removed ones are served again. Resources that do not refer to each
+//! other are changes of their own.
 //!
-//! A change is on trial if no client that should have the old version of a part lacks it: these are the versions to return to.
-//! A change that only adds resources has no such version, nor has one of which a client had not ACKed an old version; then the
-//! versions of an earlier trial are kept, or nothing is rolled back.
+//! A change is on trial if no client that should have the old version of a part lacks it: these are the versions to
+//! return to. A change that only adds resources has no such version, nor has one of which a client had not ACKed an old
+//! version; then the versions of an earlier trial are kept, or nothing is rolled back.
 //!
 //! Memory: the old content of each resource that changed.
 
@@ -96,8 +96,8 @@ pub struct NackedVersion<'a> {
 type Contents = BTreeMap<RollbackKey, Option<Arc<Resource>>>;
 
 impl Rollback {
-    /// Makes a machine that rolls back a change when more than `threshold` nodes NACK it; with zero, the first one suffices. With
-    /// `usize::MAX` it decides nothing: replicas decide together (`oxds_etcd::rollback`).
+    /// Makes a machine that rolls back a change when more than `threshold` nodes NACK it; with zero, the first one
+    /// suffices. With `usize::MAX` it decides nothing: replicas decide together (`oxds_etcd::rollback`).
     #[must_use]
     pub fn new(threshold: usize) -> Self {
         Self {
@@ -109,8 +109,8 @@ impl Rollback {
         }
     }
 
-    /// Continues rollbacks of an earlier process. Each goes on if the first update of the store has the same versions; the
-    /// others end, and what the store has is on trial.
+    /// Continues rollbacks of an earlier process. Each goes on if the first update of the store has the same versions;
+    /// the others end, and what the store has is on trial.
     pub fn restore(&mut self, saved: Vec<SavedRollback>) {
         self.saved = saved;
     }
@@ -207,8 +207,9 @@ impl Rollback {
         }
     }
 
-    /// Continues the saved rollbacks that the first update of the store confirms. Returns the content that is served in place of the
-    /// content of the store. If the store has something else by now, that is a change on top of the one that was rolled back.
+    /// Continues the saved rollbacks that the first update of the store confirms. Returns the content that is served in
+    /// place of the content of the store. If the store has something else by now, that is a change on top of the one
+    /// that was rolled back.
     fn resume(&mut self, stored: &Contents) -> Contents {
         let mut resumed = Contents::new();
         for saved in std::mem::take(&mut self.saved) {
@@ -294,8 +295,8 @@ impl Rollback {
         rolled_back
     }
 
-    /// Whether each part of a change leads to it, and each key to a part; and whether changes on trial have a version to
-    /// return to and no more NACKs than the threshold. For debug assertions.
+    /// Whether each part of a change leads to it, and each key to a part; and whether changes on trial have a version
+    /// to return to and no more NACKs than the threshold. For debug assertions.
     fn is_consistent(&self) -> bool {
         let mut changes = self.changes.iter().take(SAMPLE);
         let is_known = changes.all(|(id, change)| {

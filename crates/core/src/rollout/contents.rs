@@ -1,4 +1,5 @@
-//! Contents of a change: resources that it adds, changes and removes. They are counted, and the first ones have their names.
+//! Contents of a change: resources that it adds, changes and removes. They are counted, and the first ones have their
+//! names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -27,7 +28,8 @@ pub enum ChangeSort {
 
 /// Resources that a change adds, changes and removes, by type.
 ///
-/// `Display` lists the first ten names, as `[cds/blue, rds/shop, and 3 more]`: those that are added, then changed, then removed.
+/// `Display` lists the first ten names, as `[cds/blue, rds/shop, and 3 more]`: those that are added, then changed, then
+/// removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolloutContents {
     types: BTreeMap<ResourceType, TypeContents>,
@@ -131,8 +133,8 @@ impl RolloutContents {
         counts
     }
 
-    /// Returns whether it has one of these names of a type. A name that was only counted may be any; without names, any resource of
-    /// the type counts.
+    /// Returns whether it has one of these names of a type. A name that was only counted may be any; without names, any
+    /// resource of the type counts.
     pub(super) fn may_have(&self, resource_type: &ResourceType, names: &[Arc<str>]) -> bool {
         let Some(contents) = self.types.get(resource_type) else {
             return false;

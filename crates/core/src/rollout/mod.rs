@@ -9,8 +9,9 @@
 //!                  no client
 //! ```
 //!
-//! The driver counts the answers, because a lock for each of them would cost more than the answer. The machine keeps what people ask
-//! for: what changed, where it comes from, how long it took, and who NACKed it. It is bounded in number and in bytes.
+//! The driver counts the answers, because a lock for each of them would cost more than the answer. The machine keeps
+//! what people ask for: what changed, where it comes from, how long it took, and who NACKed it. It is bounded in number
+//! and in bytes.
 
 mod contents;
 mod source;
@@ -159,7 +160,8 @@ impl Rollouts {
         self.latest
     }
 
-    /// The clients that a change concerns are woken: this number of them, of which `lost` are too far behind to be followed.
+    /// The clients that a change concerns are woken: this number of them, of which `lost` are too far behind to be
+    /// followed.
     pub fn woken(&mut self, number: u64, clients: usize, lost: usize) {
         if let Some(rollout) = self.find(number) {
             rollout.state = match clients {
@@ -169,7 +171,8 @@ impl Rollouts {
         }
     }
 
-    /// The last client that is followed has answered a change, or has gone. A change of which clients are lost stays open.
+    /// The last client that is followed has answered a change, or has gone. A change of which clients are lost stays
+    /// open.
     pub fn answered(&mut self, now: Instant, number: u64) {
         if let Some(rollout) = self.find(number)
             && let RolloutState::Open { clients, lost: 0 } = rollout.state
@@ -181,8 +184,8 @@ impl Rollouts {
         }
     }
 
-    /// Handles the NACK of a client that has not answered these changes. Returns those that it is about: they have a resource that the
-    /// NACK names, or, if it names none, one of its type.
+    /// Handles the NACK of a client that has not answered these changes. Returns those that it is about: they have a
+    /// resource that the NACK names, or, if it names none, one of its type.
     pub fn nacked(&mut self, numbers: &[u64], nack: &RolloutNack) -> Vec<u64> {
         let mut about = Vec::new();
         for number in numbers {

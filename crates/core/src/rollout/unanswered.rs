@@ -1,7 +1,7 @@
 //! The oldest changes that clients have not answered.
 
-/// Changes that the clients of a server have not answered, by number. The smallest number counts, so that of two servers, or of two
-/// clients, [`and`](Self::and) makes one.
+/// Changes that the clients of a server have not answered, by number. The smallest number counts, so that of two
+/// servers, or of two clients, [`and`](Self::and) makes one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unanswered {
     /// The oldest change that concerns a client, and that it has not answered.

@@ -23,17 +23,18 @@
 //! # Guarantees
 //!
 //! - SotW and delta are two encodings of one [`Subscription`](crate::subscription::Subscription).
-//! - At most one response per type is outstanding, except for names that the client subscribes to before its answer; those
-//!   are sent at once (S-16, S-44).
+//! - At most one response per type is outstanding, except for names that the client subscribes to before its answer;
+//!   those are sent at once (S-16, S-44).
 //! - `error_detail` alone decides whether a request is a NACK; the nonce alone decides staleness.
 //! - What a client has not accepted is never reported as accepted. The rest of a NACKed response is sent again, since
 //!   only some clients use it; if the NACK names nothing, in parts, until the invalid resources are found.
 //! - Content that a NACK or this search has shown to be invalid is not sent again until it changes (S-17, S-46). A SotW
 //!   full state, which is sent again for other resources, carries the content that the client accepted before in its
 //!   place (S-80), if any.
-//!   One exception: a client reconnects with an unknown version, and NACKs a resource before it accepted a response; or it
-//!   subscribes by name, and NACKs twice in a row. It may use an earlier copy, which leaving the resource out would remove.
-//!   (It reports no resources of NACKed responses, so the server cannot know.) Its other resources are not sent again.
+//!   One exception: a client reconnects with an unknown version, and NACKs a resource before it accepted a response; or
+//!   it subscribes by name, and NACKs twice in a row. It may use an earlier copy, which leaving the resource out would
+//!   remove. (It reports no resources of NACKed responses, so the server cannot know.) Its other resources are not sent
+//!   again.
 //! - A client keeps what it acknowledged until that is removed here.
 //! - A resource is sent after its dependencies are accepted, and removed after nothing at the client refers to it.
 //!   Both waits are bounded in time (S-51 … S-55).

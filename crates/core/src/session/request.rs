@@ -69,8 +69,8 @@ impl Request {
         }
     }
 
-    /// Returns the majors that the client accepts, with their newest versions: only in the first request of a type, and only of
-    /// clients with that feature (V-50).
+    /// Returns the majors that the client accepts, with their newest versions: only in the first request of a type, and
+    /// only of clients with that feature (V-50).
     #[must_use]
     pub fn versioned_type_urls(&self) -> &[VersionedTypeUrl] {
         match self {

@@ -459,10 +459,11 @@ impl Session {
         types.all(|session| session.has_answered_all(session.head(snapshot)))
     }
 
-    /// Returns the latest revision for which the client has certainly answered everything of the states up to it: with ACKs, or with
-    /// NACKs. `None` if there is a type of which it has answered nothing.
+    /// Returns the latest revision for which the client has certainly answered everything of the states up to it: with
+    /// ACKs, or with NACKs. `None` if there is a type of which it has answered nothing.
     ///
-    /// While changes follow each other faster than answers, [`has_answered_all`](Self::has_answered_all) may never be true.
+    /// While changes follow each other faster than answers, [`has_answered_all`](Self::has_answered_all) may never be
+    /// true.
     #[must_use]
     pub fn answered_through(&self, snapshot: &Snapshot) -> Option<Revision> {
         let of = |session: &TypeSession| {

@@ -14,8 +14,8 @@ const SEARCHES: usize = 8;
 
 /// Lookup of names in ascending order.
 ///
-/// Clients mostly subscribe to names that are neighbours in the map. A step to the next name costs one comparison, a search as
-/// many as the map is deep.
+/// Clients mostly subscribe to names that are neighbours in the map. A step to the next name costs one comparison, a
+/// search as many as the map is deep.
 #[derive(Debug)]
 pub(crate) struct Ascending<'a> {
     resources: &'a OrdMap<Arc<str>, Arc<Resource>>,

@@ -5,8 +5,8 @@ use std::sync::{PoisonError, RwLock};
 
 use oxds_types::ResourceType;
 
-/// Content that a store has not delivered yet, while clients are connected. They get nothing of it, not even that a name does not
-/// exist.
+/// Content that a store has not delivered yet, while clients are connected. They get nothing of it, not even that a
+/// name does not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Awaited {
     /// Everything is known.
@@ -14,8 +14,8 @@ pub enum Awaited {
     Nothing,
     /// The rest of the snapshot is known: it is from an earlier process that did not keep these types.
     Types(BTreeSet<ResourceType>),
-    /// Nothing is loaded, but soon will be: by the store, or from an earlier process. A client that has the same state already
-    /// gets nothing, although it had to wait (compare S-26).
+    /// Nothing is loaded, but soon will be: by the store, or from an earlier process. A client that has the same state
+    /// already gets nothing, although it had to wait (compare S-26).
     Everything,
 }
 

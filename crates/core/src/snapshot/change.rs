@@ -11,7 +11,8 @@ use super::resource::{Resource, ResourceKey};
 
 /// Changes that every session sees together, or not at all (S-69).
 ///
-/// Removals come before upserts, so a resource in both exists afterwards. Of two upserts with one name, the later one wins.
+/// Removals come before upserts, so a resource in both exists afterwards. Of two upserts with one name, the later one
+/// wins.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeSet {
     /// Resources to add or to replace.

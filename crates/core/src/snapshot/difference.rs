@@ -24,8 +24,8 @@ pub struct ResourceChange {
     pub new: Option<Arc<Resource>>,
 }
 
-/// Difference between an older state of a type and the current one. It is computed once, and shared by all sessions at the
-/// older state. A change that was reverted is not in it.
+/// Difference between an older state of a type and the current one. It is computed once, and shared by all sessions at
+/// the older state. A change that was reverted is not in it.
 #[derive(Debug)]
 pub struct Difference {
     from: Revision,

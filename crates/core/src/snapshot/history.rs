@@ -62,7 +62,8 @@ mod tests {
 
     const CDS: ResourceType = ResourceType::CLUSTER;
 
-    /// Returns which of the states after each of these changes are known at the end. A change replaces so many resources.
+    /// Returns which of the states after each of these changes are known at the end. A change replaces so many
+    /// resources.
     fn known(limits: Limits, changes: &[usize]) -> Vec<bool> {
         let mut snapshot = Snapshot::with_limits(limits);
         let mut versions = Vec::new();

@@ -12,14 +12,14 @@
 //! The cost of a change follows the size of the change, not of the configuration, and is not paid once per client:
 //!
 //! - applying a change set touches the resources that it names; all others are shared with the snapshot before;
-//! - the changes since revision E are read from the log; if the log was trimmed beyond E, from the parts that two persistent
-//!   maps do not share;
+//! - the changes since revision E are read from the log; if the log was trimmed beyond E, from the parts that two
+//!   persistent maps do not share;
 //! - a body (the resources of a response, encoded) is made once per (type, form, from, to) and shared as `Bytes`.
 //!
 //! [`WorkCounters`] count how often each of these happens, so that tests can check the cost without a clock.
 //!
-//! A snapshot at revision zero means that nothing was loaded yet: a session sends nothing from it. An empty configuration that
-//! *was* loaded has revision one, and is sent (S-26, S-27).
+//! A snapshot at revision zero means that nothing was loaded yet: a session sends nothing from it. An empty
+//! configuration that *was* loaded has revision one, and is sent (S-26, S-27).
 
 mod ascending;
 mod awaited;
@@ -207,8 +207,8 @@ impl Snapshot {
 
     /// Replaces the errors of names that the source has but cannot serve: type, name, reason.
     ///
-    /// Clients that support `resource_errors` get them for names that they subscribe to (xRFC TP3). The errors hold for all
-    /// snapshots of the lineage.
+    /// Clients that support `resource_errors` get them for names that they subscribe to (xRFC TP3). The errors hold for
+    /// all snapshots of the lineage.
     pub fn set_resource_errors(
         &self,
         errors: impl IntoIterator<Item = (ResourceType, Arc<str>, Arc<str>)>,
@@ -216,8 +216,8 @@ impl Snapshot {
         self.settings.errors.replace(errors);
     }
 
-    /// Replaces what the store has not delivered yet, for all snapshots of the lineage. Returns whether that is a change; then all
-    /// sessions must be polled.
+    /// Replaces what the store has not delivered yet, for all snapshots of the lineage. Returns whether that is a
+    /// change; then all sessions must be polled.
     #[must_use]
     pub fn set_awaited(&self, awaited: Awaited) -> bool {
         self.settings.awaited.replace(awaited)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use oxds_types::Position;
 
-/// Document that a resource comes from, and its position there. Clients never see it: it is for operators, and for stores that
-/// continue after a restart.
+/// Document that a resource comes from, and its position there. Clients never see it: it is for operators, and for
+/// stores that continue after a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceOrigin {
     /// Path of the file, or key, as the operator knows it.

@@ -13,9 +13,9 @@ use super::resource::{Resource, ResourceKey};
 impl ChangeSet {
     /// Returns the changes after which a snapshot has exactly these resources; of one type only, if a type is given.
     ///
-    /// A resource that is equal to the one in the snapshot is not in the result. O(resources in the snapshot): each type is
-    /// walked once, side by side with the new resources, as far as these come in the order of their names. An equal resource
-    /// is dropped as soon as it is compared, so that the allocator reuses its memory for the next one.
+    /// A resource that is equal to the one in the snapshot is not in the result. O(resources in the snapshot): each
+    /// type is walked once, side by side with the new resources, as far as these come in the order of their names. An
+    /// equal resource is dropped as soon as it is compared, so that the allocator reuses its memory for the next one.
     #[must_use]
     pub fn replacing(
         before: &Snapshot,
@@ -142,8 +142,8 @@ mod tests {
     }
 
     proptest! {
-        /// New resources may come in any order and repeatedly: the last one of each name wins, and unchanged resources are
-        /// not in the change set.
+        /// New resources may come in any order and repeatedly: the last one of each name wins, and unchanged resources
+        /// are not in the change set.
         #[test]
         fn replacing_leads_to_exactly_the_new_resources(
             held in prop::collection::vec((any::<bool>(), 0..20u8, 0..3u8), 0..30),

@@ -130,16 +130,17 @@ impl Resource {
 
     /// Makes a resource from an element of a delta response, as a server sent it: what a relay needs.
     ///
-    /// The bytes of a v3 resource are kept as they came, unknown fields included; a v2 resource is translated to v3. The name
-    /// is that of the wrapper, or of the message itself if the wrapper has none. The TTL is kept. The references are read
-    /// from the message, so that make-before-break works on relayed resources. The version is a hash of the bytes, as
-    /// everywhere: versions of different servers are not comparable, so the wrapper's version is ignored.
+    /// The bytes of a v3 resource are kept as they came, unknown fields included; a v2 resource is translated to v3.
+    /// The name is that of the wrapper, or of the message itself if the wrapper has none. The TTL is kept. The
+    /// references are read from the message, so that make-before-break works on relayed resources. The version is a
+    /// hash of the bytes, as everywhere: versions of different servers are not comparable, so the wrapper's version is
+    /// ignored.
     ///
     /// The content is not validated, except for its depth: a relay serves what its server serves.
     ///
     /// # Errors
-    /// The element has no body, no type, no name, or a TTL out of range; it nests more than 100 levels deep; or v3 cannot
-    /// express a v2 resource.
+    /// The element has no body, no type, no name, or a TTL out of range; it nests more than 100 levels deep; or v3
+    /// cannot express a v2 resource.
     pub fn from_wire(element: discovery::Resource) -> Result<Self, WireError> {
         let discovery::Resource {
             name,
@@ -206,7 +207,8 @@ impl Resource {
         Self::from_stored(resource_type, name.into(), &value)
     }
 
-    /// Makes a resource from a v3 message of its type, as a store has it: as [`from_wire`](Self::from_wire), without an envelope.
+    /// Makes a resource from a v3 message of its type, as a store has it: as [`from_wire`](Self::from_wire), without an
+    /// envelope.
     ///
     /// # Errors
     /// It has no name, or nests more than 100 levels deep.
@@ -253,7 +255,8 @@ impl Resource {
         }
     }
 
-    /// Returns the resource for clients of v2, with the same version (S-62). It is made once and shared by all snapshots.
+    /// Returns the resource for clients of v2, with the same version (S-62). It is made once and shared by all
+    /// snapshots.
     ///
     /// # Errors
     /// The reasons why v2 cannot express it (S-63).
@@ -269,8 +272,8 @@ impl Resource {
         })
     }
 
-    /// Makes a resource from a message under the message's own name, with its references. The message is validated by the
-    /// rules of the API ([`codec::check`]).
+    /// Makes a resource from a message under the message's own name, with its references. The message is validated by
+    /// the rules of the API ([`codec::check`]).
     ///
     /// # Errors
     /// The rules that the message breaks.
@@ -297,7 +300,8 @@ impl Resource {
 
     /// Makes a resource from a message that is not in Envoy's API. Nothing is validated.
     ///
-    /// Replicas agree on its version (S-29) if they encode equal messages to equal bytes, so its maps must be `BTreeMap`s.
+    /// Replicas agree on its version (S-29) if they encode equal messages to equal bytes, so its maps must be
+    /// `BTreeMap`s.
     ///
     /// ```
     /// use oxds_core::snapshot::Resource;
@@ -335,7 +339,8 @@ impl Resource {
         self
     }
 
-    /// Sets the document that the resource comes from. It does not belong to the content: resources that differ only in it are equal.
+    /// Sets the document that the resource comes from. It does not belong to the content: resources that differ only in
+    /// it are equal.
     #[must_use]
     pub fn with_origin(mut self, origin: ResourceOrigin) -> Self {
         self.origin = Some(origin);
@@ -397,8 +402,8 @@ impl Resource {
         self.delta.slice(self.value_at..)
     }
 
-    /// Returns one element of a response's `resources`, with its field key. It is shared, not copied, unless it has a TTL and
-    /// the client supports TTLs (S-49).
+    /// Returns one element of a response's `resources`, with its field key. It is shared, not copied, unless it has a
+    /// TTL and the client supports TTLs (S-49).
     pub(crate) fn element(&self, form: Form) -> Bytes {
         let Some(ttl) = self.ttl.filter(|_| form.ttl) else {
             return self.without_ttl(form.protocol);
@@ -450,8 +455,8 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Returns whether clients find resources of a type by their aliases. Envoy's VHDS accepts a virtual host as an answer only if
-/// the name that it requested is among the aliases.
+/// Returns whether clients find resources of a type by their aliases. Envoy's VHDS accepts a virtual host as an answer
+/// only if the name that it requested is among the aliases.
 pub(crate) fn has_aliases(resource_type: &ResourceType) -> bool {
     *resource_type == ResourceType::VIRTUAL_HOST
 }

@@ -95,8 +95,8 @@ impl ResourceSet {
 
     /// Inserts resources that are sorted by name.
     ///
-    /// Every second one is inserted first, then those between. The map splits a full node in halves, so inserting in order
-    /// would leave all nodes half empty; the second pass fills them, which halves the memory.
+    /// Every second one is inserted first, then those between. The map splits a full node in halves, so inserting in
+    /// order would leave all nodes half empty; the second pass fills them, which halves the memory.
     pub(super) fn insert_all(&mut self, resources: &[Arc<Resource>]) {
         let first = resources.iter().step_by(2);
         let between = resources.iter().skip(1).step_by(2);

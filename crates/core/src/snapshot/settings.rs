@@ -36,8 +36,8 @@ pub struct Limits {
     pub differences: usize,
     /// Size in bytes at which a response is split (S-50). A response with a single larger resource may exceed it.
     ///
-    /// A SotW response of LDS or CDS cannot be split: resources that it leaves out are removed. gRPC's default limit for a
-    /// received message is 4 MiB; this stays well below it.
+    /// A SotW response of LDS or CDS cannot be split: resources that it leaves out are removed. gRPC's default limit
+    /// for a received message is 4 MiB; this stays well below it.
     pub message_bytes: usize,
     /// Earlier states of a type that are kept for SotW clients that return with their version: 64.
     pub history: usize,
@@ -46,7 +46,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the size that resources and removals may take. The rest is for type URL, version, nonce and control plane.
+    /// Returns the size that resources and removals may take. The rest is for type URL, version, nonce and control
+    /// plane.
     pub(super) fn body_bytes(&self) -> usize {
         self.message_bytes.saturating_sub(256)
     }
@@ -73,7 +74,7 @@ pub(super) struct Settings {
     pub(super) awaited: Arc<AwaitedContent>,
     /// Whether several sessions are likely to need the complete state.
     ///
-    /// There may be as many groups as clients. A shared body for each group, which no second session takes, would be most of
-    /// the memory (P-12).
+    /// There may be as many groups as clients. A shared body for each group, which no second session takes, would be
+    /// most of the memory (P-12).
     pub(super) is_shared: bool,
 }

@@ -102,8 +102,8 @@ fn s69_removals_come_first_and_last_upsert_wins() {
     );
 }
 
-/// Given clusters a, b and a listener. When all resources, or all clusters, are replaced by b and c, then all others of that scope
-/// are removed, and the equal one does not change.
+/// Given clusters a, b and a listener. When all resources, or all clusters, are replaced by b and c, then all others of
+/// that scope are removed, and the equal one does not change.
 #[test]
 fn replacing_contains_only_the_differences() {
     let (before, _) = Snapshot::unloaded().apply(
@@ -122,7 +122,8 @@ fn replacing_contains_only_the_differences() {
     assert_eq!(changed(Some(&CDS)), ["a", "c"]);
 }
 
-/// Given new resources in no order, one of them twice; then the later one wins, and equal ones are not in the change set.
+/// Given new resources in no order, one of them twice; then the later one wins, and equal ones are not in the change
+/// set.
 #[test]
 fn replacing_leaves_out_equal_resources() {
     let held: ChangeSet = ["a", "b", "c", "d"]
@@ -261,8 +262,8 @@ fn sotw_body_without_some_resources() {
     assert_eq!(left(&[0, 1, 2, 3]), "");
 }
 
-/// Given the state of all nodes, and that of a group. When sessions take all resources, then they are encoded once for all nodes;
-/// for the group, the body is kept only when a second session asks.
+/// Given the state of all nodes, and that of a group. When sessions take all resources, then they are encoded once for
+/// all nodes; for the group, the body is kept only when a second session asks.
 #[test]
 fn p12_first_body_of_a_group_is_not_kept() {
     let form = Form {

@@ -8,8 +8,9 @@
 //!        ▼                            ▼ only the changes
 //!   TypeSnapshot, v2 ─────────▶ TypeSnapshot, v2 ─────────▶ …
 //! ```
-//! To a session, the v2 state is like any other, with the same revisions. A resource that v2 cannot express does not exist in
-//! it; one that v2 cannot express any more was removed. Versions are those of v3, so that both kinds of client agree on them.
+//! To a session, the v2 state is like any other, with the same revisions. A resource that v2 cannot express does not
+//! exist in it; one that v2 cannot express any more was removed. Versions are those of v3, so that both kinds of client
+//! agree on them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -182,7 +183,8 @@ impl TypeSnapshot {
         &self.resources
     }
 
-    /// Returns the latest earlier state of this version, if it is still known ([`Limits::history`](super::Limits::history)).
+    /// Returns the latest earlier state of this version, if it is still known
+    /// ([`Limits::history`](super::Limits::history)).
     #[must_use]
     pub fn at_version(&self, version: &str) -> Option<&Arc<ResourceSet>> {
         self.history.at_version(version)
@@ -226,8 +228,8 @@ impl TypeSnapshot {
         if from.revision == self.previous {
             return Arc::clone(self.from_previous.get_or_init(find));
         }
-        // The difference is computed under the lock, so that sessions which fell behind together compute it once. After a
-        // panic the list still has only complete differences.
+        // The difference is computed under the lock, so that sessions which fell behind together compute it once. After
+        // a panic the list still has only complete differences.
         let mut older = self
             .from_older
             .lock()
@@ -297,7 +299,8 @@ impl TypeSnapshot {
         pieces
     }
 
-    /// Returns the form whose bytes a session gets: if no resource has a TTL, clients with and without TTL support share them.
+    /// Returns the form whose bytes a session gets: if no resource has a TTL, clients with and without TTL support
+    /// share them.
     fn effective(&self, form: Form) -> Form {
         let ttl = form.ttl && self.resources.has_ttl();
         Form { ttl, ..form }

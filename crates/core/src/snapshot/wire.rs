@@ -1,7 +1,7 @@
 //! Fields of `discovery.proto`, written by hand so that a resource is encoded once for both protocol variants.
 //!
-//! `resources` is field 2 of both responses, and the body is field 2 of `Resource`. So the element of a SotW response is, byte
-//! for byte, the tail of the element of a delta response.
+//! `resources` is field 2 of both responses, and the body is field 2 of `Resource`. So the element of a SotW response
+//! is, byte for byte, the tail of the element of a delta response.
 
 use bytes::{BufMut, BytesMut};
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};

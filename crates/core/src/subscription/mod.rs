@@ -264,7 +264,8 @@ impl Subscription {
             }
         }
         self.names.add(&change.added);
-        // xDS protocol, "Unsubscribing From Resources": unsubscribing from a name without a subscription is allowed (S-38).
+        // xDS protocol, "Unsubscribing From Resources": unsubscribing from a name without a subscription is allowed
+        // (S-38).
         change.dropped = self.names.take(&unwanted);
         change
     }

@@ -46,8 +46,8 @@ impl HostIndex {
         }
     }
 
-    /// Returns the virtual host of a route configuration that matches a host as Envoy matches it; of two with the same domain,
-    /// the first by name.
+    /// Returns the virtual host of a route configuration that matches a host as Envoy matches it; of two with the same
+    /// domain, the first by name.
     ///
     /// `route_components.proto`, `VirtualHost.domains`: exact domains first, then suffixes (`*.foo.com`), then prefixes
     /// (`foo.*`), the longest first, then `*`. A `*` does not match the empty string. A port is part of the host.

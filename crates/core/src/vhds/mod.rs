@@ -6,10 +6,10 @@
 //!  response          name routes/shop, alias routes/www.shop.example ◀──── HostAliases
 //! ```
 //!
-//! Envoy asks for the name of the route configuration, a slash, and the `:authority` of a request. It goes on with the request
-//! once a response has that name, as the name or as an alias of a resource. The virtual hosts of a route configuration are
-//! those whose names begin with its name and a slash; the last slash counts (Envoy's VHDS page, "Virtual host resource naming
-//! convention").
+//! Envoy asks for the name of the route configuration, a slash, and the `:authority` of a request. It goes on with the
+//! request once a response has that name, as the name or as an alias of a resource. The virtual hosts of a route
+//! configuration are those whose names begin with its name and a slash; the last slash counts (Envoy's VHDS page,
+//! "Virtual host resource naming convention").
 
 mod aliases;
 mod index;

@@ -157,8 +157,8 @@ fn removal_in_a_nacked_response_is_sent_again() {
     }
 }
 
-/// Given one bad resource among ten, and a client that does not name it, then a few responses bring the others, and only
-/// the bad one is shown as NACKed.
+/// Given one bad resource among ten, and a client that does not name it, then a few responses bring the others, and
+/// only the bad one is shown as NACKed.
 #[test]
 fn unnamed_nack_holds_back_only_the_bad_resource() {
     let names: Vec<String> = (0..10).map(|n| format!("N{n}")).collect();

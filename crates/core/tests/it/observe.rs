@@ -107,8 +107,8 @@ fn text(change: &ObservedChange) -> String {
     }
 }
 
-/// Given listeners a and b; then a wildcard observer gets both, then only what changes, and after its stream broke only what
-/// changed in between; the server counts it as a client in sync.
+/// Given listeners a and b; then a wildcard observer gets both, then only what changes, and after its stream broke only
+/// what changed in between; the server counts it as a client in sync.
 #[test]
 fn wildcard_observer_follows_every_change() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
@@ -217,8 +217,8 @@ fn unreadable_resource_rejects_the_response() {
     }
 }
 
-/// Given an observer with v2 requests; then requests and responses are v2; a response with v3 type URLs is accepted, too, and
-/// acknowledged in v2.
+/// Given an observer with v2 requests; then requests and responses are v2; a response with v3 type URLs is accepted,
+/// too, and acknowledged in v2.
 #[test]
 fn s62_v2_observer_gets_the_same_in_v2() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {

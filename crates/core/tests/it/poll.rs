@@ -65,8 +65,8 @@ fn c266_fetch_has_node_names_and_version() {
     assert_eq!((&*first.version_info, &*first.response_nonce), ("", ""));
 }
 
-/// Given a response with a new version; then the next fetch, after the delay, has this version. A response with the same version,
-/// or "not modified", changes nothing.
+/// Given a response with a new version; then the next fetch, after the delay, has this version. A response with the
+/// same version, or "not modified", changes nothing.
 #[test]
 fn c267_same_version_is_unchanged() {
     let (mut poll, start) = (poll(), Instant::EPOCH);
@@ -128,8 +128,8 @@ fn c269_one_fetch_is_open_and_times_out() {
     assert!(near(poll.poll_timeout(), late + DELAY));
 }
 
-/// Given a fetch that a server holds open. When another name is subscribed, then a fetch of all names replaces it at once, without
-/// the version, which belongs to the old names.
+/// Given a fetch that a server holds open. When another name is subscribed, then a fetch of all names replaces it at
+/// once, without the version, which belongs to the old names.
 #[test]
 fn c269_other_names_replace_the_open_fetch() {
     let (mut poll, now) = (poll(), Instant::EPOCH);

@@ -172,9 +172,9 @@ fn rollout() -> Server {
     server
 }
 
-/// Given one update that changes a route, adds the cluster that it needs, removes the cluster that it needed, and changes
-/// another cluster. When a client NACKs the new cluster, then route and both clusters return to what they were, and the
-/// other cluster stays changed. When the store changes the new cluster, then all of the update is served again.
+/// Given one update that changes a route, adds the cluster that it needs, removes the cluster that it needed, and
+/// changes another cluster. When a client NACKs the new cluster, then route and both clusters return to what they were,
+/// and the other cluster stays changed. When the store changes the new cluster, then all of the update is served again.
 #[test]
 fn s80_change_set_is_rolled_back_as_a_whole() {
     let mut server = rollout();
@@ -199,7 +199,8 @@ fn s80_change_set_is_rolled_back_as_a_whole() {
     assert_eq!(server.contents(), ["one=1", "other=2", "r=one"]);
 }
 
-/// Given one update that changes resources without references between them, then the NACK of one returns that one alone.
+/// Given one update that changes resources without references between them, then the NACK of one returns that one
+/// alone.
 #[test]
 fn s80_unrelated_changes_are_rolled_back_one_by_one() {
     let mut server = rollout();
@@ -216,8 +217,8 @@ fn s80_unrelated_changes_are_rolled_back_one_by_one() {
     assert_eq!(server.contents(), ["one=2", "other=1", "r=one"]);
 }
 
-/// Given a change of a route on top of a change of its cluster that no client has accepted yet, then both return together.
-/// Given that they had accepted it, then the route returns alone.
+/// Given a change of a route on top of a change of its cluster that no client has accepted yet, then both return
+/// together. Given that they had accepted it, then the route returns alone.
 #[test]
 fn s80_unaccepted_change_joins_the_next_one() {
     for is_accepted in [false, true] {
@@ -262,8 +263,8 @@ fn s80_change_with_a_part_that_cannot_return_stays() {
     assert_eq!(server.contents(), ["one=3", "other=1", "r=one other"]);
 }
 
-/// Given a rollback, when the server is restarted and the store has the same, then the same is served as before, and the
-/// rollback is shown. When the store is changed, then it ends.
+/// Given a rollback, when the server is restarted and the store has the same, then the same is served as before, and
+/// the rollback is shown. When the store is changed, then it ends.
 #[test]
 fn s80_rollback_survives_a_restart() {
     let mut server = rollout();
@@ -325,9 +326,9 @@ fn s80_store_changed_during_a_restart_ends_the_rollback() {
     );
 }
 
-/// Given a resource that all clients ACKed. When it changes and a node NACKs the change, then the old version is served again, and
-/// the rollback has node and reason. The same content from the store changes nothing. A later change is on trial again, and its
-/// NACK returns to the same version.
+/// Given a resource that all clients ACKed. When it changes and a node NACKs the change, then the old version is served
+/// again, and the rollback has node and reason. The same content from the store changes nothing. A later change is on
+/// trial again, and its NACK returns to the same version.
 #[test]
 fn s80_nacked_change_returns_to_version_acked_by_all() {
     let mut server = Server::new(0);
@@ -368,8 +369,8 @@ fn s80_more_nacks_than_threshold_roll_back() {
     assert!(server.refuse("edge-3", "2").is_empty());
 }
 
-/// Given changes so fast that not all clients ACKed a version in between; then the rollback returns to the last version that all
-/// ACKed.
+/// Given changes so fast that not all clients ACKed a version in between; then the rollback returns to the last version
+/// that all ACKed.
 #[test]
 fn s80_version_not_acked_by_all_is_not_restored() {
     let mut server = Server::new(0);
@@ -386,8 +387,8 @@ fn s80_version_not_acked_by_all_is_not_restored() {
     server.expect(None, "4");
 }
 
-/// Given a new resource, or one that no client ACKed before it changed; then a rollback has no version to return to. A late NACK of a
-/// replaced version does nothing.
+/// Given a new resource, or one that no client ACKed before it changed; then a rollback has no version to return to. A
+/// late NACK of a replaced version does nothing.
 #[test]
 fn s80_without_good_version_nothing_is_rolled_back() {
     let mut server = Server::new(0);

@@ -137,8 +137,8 @@ fn rollout_with_a_lost_client_stays_open() {
     assert_eq!(state, RolloutState::Open { clients, lost });
 }
 
-/// Given two changes that a client has not answered, when it NACKs a resource of one, then only that one has the NACK; a NACK without
-/// a name is about both.
+/// Given two changes that a client has not answered, when it NACKs a resource of one, then only that one has the NACK;
+/// a NACK without a name is about both.
 #[test]
 fn rollout_has_the_nacks_of_its_resources() {
     let mut rollouts = Rollouts::default();
@@ -188,7 +188,8 @@ fn rollouts_are_bounded_in_number() {
     assert!(rollouts.get(1).is_none());
 }
 
-/// Given changes with large texts, and clients with large reasons, then the oldest changes go; the latest stays in any case.
+/// Given changes with large texts, and clients with large reasons, then the oldest changes go; the latest stays in any
+/// case.
 #[test]
 fn rollouts_are_bounded_in_bytes() {
     let limits = RolloutLimits {

@@ -10,8 +10,8 @@ use crate::support::{
 const CDS: ResourceType = ResourceType::CLUSTER;
 const EDS: ResourceType = ResourceType::ENDPOINT;
 
-/// Encodes a message whose first field is the text. The test resources are named by their content up to `=`, so the name
-/// begins with the key and the length of the field.
+/// Encodes a message whose first field is the text. The test resources are named by their content up to `=`, so the
+/// name begins with the key and the length of the field.
 fn encoded(text: &str) -> String {
     format!("\n{}{text}", char::from(u8::try_from(text.len()).unwrap()))
 }
@@ -96,8 +96,8 @@ fn s1_s62_responses_have_the_version_of_the_request() {
     }
 }
 
-/// Given two clusters, and v2 and v3 clients. When one cluster uses a field that v2 lacks, then v2 clients lose only this
-/// cluster, and v3 clients keep both. When the field is removed again, then v2 clients get the cluster back.
+/// Given two clusters, and v2 and v3 clients. When one cluster uses a field that v2 lacks, then v2 clients lose only
+/// this cluster, and v3 clients keep both. When the field is removed again, then v2 clients get the cluster back.
 #[test]
 fn s63_not_representable_resource_is_withheld_from_v2() {
     let mut world = World::empty();

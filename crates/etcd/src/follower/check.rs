@@ -12,8 +12,8 @@ use crate::head::Head;
 use crate::keys::Key;
 use crate::names::{Prefix, Segment};
 
-/// Linearizable read of the heads: one request per lane, and one for the key `format`, which shows the revision also if no lane is
-/// known.
+/// Linearizable read of the heads: one request per lane, and one for the key `format`, which shows the revision also if
+/// no lane is known.
 #[derive(Debug)]
 pub(super) struct Check {
     waiting: BTreeMap<RequestId, Option<Segment>>,
@@ -106,8 +106,8 @@ impl Checked {
         self.clusters.iter().all(|from| Some(*from) == cluster)
     }
 
-    /// Returns whether the answers are older than the view was when the requests were sent: they were not linearizable, or
-    /// the store went back.
+    /// Returns whether the answers are older than the view was when the requests were sent: they were not linearizable,
+    /// or the store went back.
     pub(super) fn is_behind(&self) -> bool {
         self.revision < self.since
     }

@@ -46,15 +46,15 @@ pub struct FollowerTiming {
     pub answer: Duration,
     /// Time that a page of a large read may take: 30 s.
     pub page: Duration,
-    /// Interval of progress requests, and of the linearizable reads of the heads that reveal a watch that lost events: 5 s. etcd
-    /// itself reports progress only every 10 minutes.
+    /// Interval of progress requests, and of the linearizable reads of the heads that reveal a watch that lost events:
+    /// 5 s. etcd itself reports progress only every 10 minutes.
     pub probe: Duration,
     /// Time for which one watch is used: 10 minutes, because etcd does not end it when a permission is revoked (G-31).
     pub renew: Duration,
     /// Time after which a state that does not have the digest of its head is reported: 10 s (G-36).
     pub report: Duration,
-    /// Least time between two complete reads because of the same lane: 30 s. A lane whose keys were changed by hand would
-    /// otherwise be read again with each of its publishes.
+    /// Least time between two complete reads because of the same lane: 30 s. A lane whose keys were changed by hand
+    /// would otherwise be read again with each of its publishes.
     pub reread: Duration,
 }
 

@@ -120,7 +120,8 @@ impl Follower {
         }
     }
 
-    /// Requests progress if the watch has not reached the revision of the heads: in a prefix without changes nothing else shows it.
+    /// Requests progress if the watch has not reached the revision of the heads: in a prefix without changes nothing
+    /// else shows it.
     fn request_progress(&mut self) {
         if let Phase::Following(following) = &self.phase
             && following.expected.is_some()
@@ -131,7 +132,8 @@ impl Follower {
         }
     }
 
-    /// Handles an answer that is older than what was seen: a member that is behind, or a restored backup. Another answer decides.
+    /// Handles an answer that is older than what was seen: a member that is behind, or a restored backup. Another
+    /// answer decides.
     pub(super) fn fail_backward(&mut self, now: Instant) {
         self.went_back = true;
         self.fail(

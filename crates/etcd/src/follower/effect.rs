@@ -18,8 +18,8 @@ pub struct StreamId(pub(super) u64);
 
 /// Next action of the driver.
 ///
-/// Answers carry the number of their request. The machine ignores late ones, so the driver need not wait for the end of requests
-/// that it gives up.
+/// Answers carry the number of their request. The machine ignores late ones, so the driver need not wait for the end of
+/// requests that it gives up.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FollowerTransmit {
     /// Give up the connection, its reads and its stream, and connect to a member; then call

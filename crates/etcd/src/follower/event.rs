@@ -24,8 +24,8 @@ pub enum FollowerEvent {
     },
     /// For logs and metrics.
     Notice(Notice),
-    /// The store has a format that this build does not read (G-4). The follower has stopped: before the first update the
-    /// process cannot serve, later it serves the last state.
+    /// The store has a format that this build does not read (G-4). The follower has stopped: before the first update
+    /// the process cannot serve, later it serves the last state.
     Stopped(FormatError),
 }
 
@@ -38,8 +38,8 @@ pub struct FollowerUpdate {
     pub groups: Vec<GroupUpdate>,
     /// Heads that vouch for the state, of all lanes.
     pub heads: Vec<(Segment, Head)>,
-    /// Number of heads that the update covers. More than one if the store was slower than the writers (G-23); none if the replicas
-    /// have decided to roll something back, or such a decision ended (G-38).
+    /// Number of heads that the update covers. More than one if the store was slower than the writers (G-23); none if
+    /// the replicas have decided to roll something back, or such a decision ended (G-38).
     pub publishes: u64,
     /// Cluster that the state was read from.
     pub cluster: u64,
@@ -59,7 +59,8 @@ pub enum Notice {
     Disconnected(Failure),
     /// Everything is read again, for this reason.
     Reading(ReadReason),
-    /// A lane follows a head that is not a descendant of the one it followed: another history. The whole difference is one update.
+    /// A lane follows a head that is not a descendant of the one it followed: another history. The whole difference is
+    /// one update.
     ChainBroken {
         /// The lane.
         lane: Segment,

@@ -89,9 +89,9 @@ impl Follower {
         let (mut reasons, mut ignored) = (Vec::new(), 0);
         for event in &response.events {
             let revision = event.kv.as_ref().map_or(0, |kv| kv.mod_revision);
-            // Events of the last revision are taken again: they may be the rest of a response that was split. Earlier ones
-            // would take the view back; if one of them was missing, the digest shows it. Events before the reported progress
-            // are new: etcd before 3.5.8 reports it too early (#15220).
+            // Events of the last revision are taken again: they may be the rest of a response that was split. Earlier
+            // ones would take the view back; if one of them was missing, the digest shows it. Events before the
+            // reported progress are new: etcd before 3.5.8 reports it too early (#15220).
             if revision < open.unwrap_or(self.view.delivered) {
                 ignored += 1;
                 continue;
@@ -120,7 +120,8 @@ impl Follower {
         let elapsed = self.read_at.map(|at| now - at);
         let is_recent = |limit| elapsed.is_some_and(|elapsed| elapsed < limit);
         let timing = self.config.timing;
-        // Another read of a lane whose keys contradict its head would change nothing, and would keep the other lanes waiting.
+        // Another read of a lane whose keys contradict its head would change nothing, and would keep the other lanes
+        // waiting.
         let is_known = |reason: &ReadReason| match reason {
             ReadReason::Digest(name) => {
                 let lane = self.view.lanes.get(name);

@@ -26,13 +26,14 @@ pub(super) struct Decoded {
 }
 
 impl Decoded {
-    /// Decodes a value. It shares the given bytes, which may be a part of a large response: keep only what [`into_new`](Self::into_new)
-    /// returns.
+    /// Decodes a value. It shares the given bytes, which may be a part of a large response: keep only what
+    /// [`into_new`](Self::into_new) returns.
     pub(super) fn of(value: &Bytes) -> Self {
         let stored = Stored::decode(value.clone());
         let version = match &stored {
             Ok(stored) => stored.digest_version(),
-            // No head vouches for a value without a valid version: the hash of all its bytes is the version of nothing else.
+            // No head vouches for a value without a valid version: the hash of all its bytes is the version of nothing
+            // else.
             Err(_) => Version::of(value),
         };
         Self { version, stored }
@@ -61,7 +62,8 @@ impl Decoded {
     }
 }
 
-/// xRFC TP1, "Normalization": resources are kept under canonical names. Another spelling would be a second key for one name.
+/// xRFC TP1, "Normalization": resources are kept under canonical names. Another spelling would be a second key for one
+/// name.
 fn check_name(place: &Place, resource: &Resource) -> Result<(), String> {
     if place.name == *resource.name() {
         Ok(())

@@ -205,7 +205,8 @@ impl Lane {
         }
     }
 
-    /// Counts the version of an entry in the view. Returns whether that is the served one, so that the entry has no change any more.
+    /// Counts the version of an entry in the view. Returns whether that is the served one, so that the entry has no
+    /// change any more.
     fn view(&mut self, entry: &Entry, version: Option<Version>) -> bool {
         let held = self.served.get_mut(entry);
         let before = match (self.changes.get(entry), &held) {
@@ -245,7 +246,8 @@ impl Lane {
             self.head_error = Some(error.to_string());
         })?;
         self.head_error = None;
-        // The parent alone names the head before: a publish that accepts a restore takes a seq after those of all replicas (G-27).
+        // The parent alone names the head before: a publish that accepts a restore takes a seq after those of all
+        // replicas (G-27).
         let kept = self.head.as_ref().is_none_or(|before| {
             before.publish == head.publish
                 || head.parent == Some(before.publish) && head.seq > before.seq
@@ -292,7 +294,8 @@ impl Lane {
         !self.changes.is_empty() && self.has_served_publish()
     }
 
-    /// Returns whether the view has another publish than the served one, and neither its digest nor a stage that would explain that.
+    /// Returns whether the view has another publish than the served one, and neither its digest nor a stage that would
+    /// explain that.
     pub(super) fn is_diverged(&self) -> bool {
         !self.reading
             && self.head.is_some()
@@ -336,8 +339,8 @@ impl Lane {
         }
     }
 
-    /// Makes the view the served state. Adds the entries that changed to `dirty`, unless all are new and the lane is the only one:
-    /// [`take_new`](Self::take_new) has them then.
+    /// Makes the view the served state. Adds the entries that changed to `dirty`, unless all are new and the lane is
+    /// the only one: [`take_new`](Self::take_new) has them then.
     pub(super) fn adopt(&mut self, dirty: &mut BTreeSet<Entry>, is_alone: bool) {
         let (mark, changes) = (self.mark, std::mem::take(&mut self.changes));
         let is_new = is_alone && self.served.is_empty();

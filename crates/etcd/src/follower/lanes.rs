@@ -1,7 +1,8 @@
 //! All lanes: which of them may be served, and the union of those that are (G-6).
 //!
-//! A lane is adopted if its head vouches for it, unless the store went back (G-27) or another lane has one of its entries (G-6).
-//! The first time all lanes are adopted, or none: a replica that served only some of them would remove the resources of the others.
+//! A lane is adopted if its head vouches for it, unless the store went back (G-27) or another lane has one of its
+//! entries (G-6). The first time all lanes are adopted, or none: a replica that served only some of them would remove
+//! the resources of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -249,8 +250,8 @@ impl Lanes {
         })
     }
 
-    /// Removes lanes from `accepted` until no entry would be in two lanes. The one that serves an entry keeps it; of two new
-    /// ones, the one that was created first.
+    /// Removes lanes from `accepted` until no entry would be in two lanes. The one that serves an entry keeps it; of
+    /// two new ones, the one that was created first.
     fn refuse_duplicates(&mut self, accepted: &mut BTreeSet<Segment>) {
         if self.lanes.len() < 2 {
             return;
@@ -328,8 +329,9 @@ impl Lanes {
 }
 
 impl Lane {
-    /// Returns whether the store has an earlier publish than the one that is served. A lane that serves nothing yet compares with the
-    /// replicas, because a backup that was restored has their publishes only in their statuses (G-27).
+    /// Returns whether the store has an earlier publish than the one that is served. A lane that serves nothing yet
+    /// compares with the replicas, because a backup that was restored has their publishes only in their statuses
+    /// (G-27).
     fn check_for_loss(
         &mut self,
         name: &Segment,

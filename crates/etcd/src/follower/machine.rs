@@ -22,9 +22,9 @@ use oxds_core::time::Instant;
 
 /// State machine that follows one prefix of an etcd cluster.
 ///
-/// Drive it like all machines: after a `handle_*` call, poll [`poll_transmit`](Self::poll_transmit) until it returns `None`, then
-/// [`poll_event`](Self::poll_event) until it returns `None`, then arm one timer for [`poll_timeout`](Self::poll_timeout). The
-/// machine begins to connect when it is polled first.
+/// Drive it like all machines: after a `handle_*` call, poll [`poll_transmit`](Self::poll_transmit) until it returns
+/// `None`, then [`poll_event`](Self::poll_event) until it returns `None`, then arm one timer for
+/// [`poll_timeout`](Self::poll_timeout). The machine begins to connect when it is polled first.
 #[derive(Debug)]
 pub struct Follower {
     pub(super) config: FollowerConfig,
@@ -68,8 +68,8 @@ impl Follower {
 
     /// Makes a follower whose store serves a state already: one that was saved by an earlier process.
     ///
-    /// It reads everything; its first update is the difference from the saved state. It holds the saved state if the store has an
-    /// earlier publish (G-27).
+    /// It reads everything; its first update is the difference from the saved state. It holds the saved state if the
+    /// store has an earlier publish (G-27).
     #[must_use]
     pub fn with_saved(config: FollowerConfig, state: SavedState) -> Self {
         let resources = state.resources.into_iter().map(|(place, resource)| {
@@ -199,7 +199,8 @@ impl Follower {
         self.notices.pop_front()
     }
 
-    /// Returns the next event. Pages of a complete read are taken here, and the first update has the whole configuration: both take time.
+    /// Returns the next event. Pages of a complete read are taken here, and the first update has the whole
+    /// configuration: both take time.
     pub fn poll_event(&mut self) -> Option<FollowerEvent> {
         self.take_page();
         if let Some(notice) = self.poll_notice() {

@@ -48,8 +48,8 @@ impl Follower {
         }
     }
 
-    /// Handles a page of a complete read. It is taken when events are polled, or with the next answer: after the next page was
-    /// requested, so that etcd and this machine work at the same time. At most two pages are in memory.
+    /// Handles a page of a complete read. It is taken when events are polled, or with the next answer: after the next
+    /// page was requested, so that etcd and this machine work at the same time. At most two pages are in memory.
     pub(super) fn handle_page(&mut self, now: Instant, answer: Result<RangeResponse, Failure>) {
         self.take_page();
         let Phase::Reading { pages, page, .. } = &mut self.phase else {

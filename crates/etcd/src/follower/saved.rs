@@ -29,7 +29,8 @@ struct Position {
 }
 
 impl SavedState {
-    /// Makes a state of these heads, as [`encode_heads`] wrote them, without content. Returns `None` if they cannot be read.
+    /// Makes a state of these heads, as [`encode_heads`] wrote them, without content. Returns `None` if they cannot be
+    /// read.
     #[must_use]
     pub fn of_heads(position: &[u8]) -> Option<Self> {
         let Position { heads } = serde_json::from_slice(position).ok()?;

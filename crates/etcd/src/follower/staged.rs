@@ -10,8 +10,9 @@
 //!  any state ── key of another stage ──▶ Collecting
 //! ```
 //!
-//! The watch of a replica covers the keys of stages too, so that it mostly has a stage as a whole when the head comes, and needs no
-//! read. Nothing here is served: the digest of the head decides whether the stage was whole, and it is read if not.
+//! The watch of a replica covers the keys of stages too, so that it mostly has a stage as a whole when the head comes,
+//! and needs no read. Nothing here is served: the digest of the head decides whether the stage was whole, and it is
+//! read if not.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -22,7 +23,8 @@ use super::held::New;
 use crate::entry::Entry;
 use crate::names::PublishId;
 
-/// Greatest size of the keys and values that are kept, in bytes: our choice. A larger stage is read when its head comes.
+/// Greatest size of the keys and values that are kept, in bytes: our choice. A larger stage is read when its head
+/// comes.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Entries of the latest stage of a lane. `None` is a removal.

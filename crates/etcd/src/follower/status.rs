@@ -67,8 +67,8 @@ impl Follower {
         self.changes
     }
 
-    /// Returns the statuses of all live replicas, this one included, as far as the store was read. They end with the leases of their
-    /// keys; while no watch works they are as old as the last one.
+    /// Returns the statuses of all live replicas, this one included, as far as the store was read. They end with the
+    /// leases of their keys; while no watch works they are as old as the last one.
     pub fn replicas(&self) -> impl Iterator<Item = (&Segment, &ReplicaStatus)> {
         self.view.replicas.iter()
     }
@@ -89,8 +89,8 @@ impl Follower {
         is_open && self.trouble.is_none()
     }
 
-    /// Returns whether clients may be answered: a state is served, and no other replica has a later one that this one cannot
-    /// verify (G-36). A replica that cannot reach the store stays ready.
+    /// Returns whether clients may be answered: a state is served, and no other replica has a later one that this one
+    /// cannot verify (G-36). A replica that cannot reach the store stays ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.view.lanes.has_state() && !self.is_outdone()

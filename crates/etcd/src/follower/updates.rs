@@ -25,7 +25,8 @@ struct Changes {
 }
 
 impl Updates {
-    /// Returns the change of the served state since the last call; `None` if no lane was adopted since, and no decision changed.
+    /// Returns the change of the served state since the last call; `None` if no lane was adopted since, and no decision
+    /// changed.
     ///
     /// A content that was replaced before is not in it (G-23).
     pub(super) fn next(
@@ -70,7 +71,8 @@ impl Updates {
         })
     }
 
-    /// Adds the content of an entry, if it is not the one that was handed out before. `is_returned`: another one was served instead.
+    /// Adds the content of an entry, if it is not the one that was handed out before. `is_returned`: another one was
+    /// served instead.
     fn add(
         &mut self,
         changes: &mut Changes,

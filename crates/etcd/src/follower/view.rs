@@ -198,8 +198,8 @@ impl View {
         }
     }
 
-    /// Ends a revision: its events are complete. Adopts what its heads vouch for, and returns why the view cannot be right, for
-    /// each lane of which that is known.
+    /// Ends a revision: its events are complete. Adopts what its heads vouch for, and returns why the view cannot be
+    /// right, for each lane of which that is known.
     pub(super) fn complete(&mut self, revision: i64) -> Vec<ReadReason> {
         self.revision = self.revision.max(revision);
         self.delivered = revision;
@@ -266,8 +266,8 @@ impl View {
 }
 
 impl Lane {
-    /// Decides what a new head means: returns whether changes are missing that it vouches for. Those of a stage are taken from the
-    /// watch, and are read if it has not shown all.
+    /// Decides what a new head means: returns whether changes are missing that it vouches for. Those of a stage are
+    /// taken from the watch, and are read if it has not shown all.
     fn lacks_changes(&mut self) -> bool {
         let Some(head) = &self.head else {
             self.stage = Stage::None;

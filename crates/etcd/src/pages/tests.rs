@@ -84,8 +84,8 @@ fn pages_grow_with_small_values_and_shrink_with_large_ones() {
     assert_eq!(pages.request().limit, 50_000);
 }
 
-/// given a page that the client does not accept / when it is requested again / then it begins at the same key and has fewer keys, until
-/// it has one.
+/// given a page that the client does not accept / when it is requested again / then it begins at the same key and has
+/// fewer keys, until it has one.
 #[test]
 fn g19_page_that_is_too_large_is_read_in_parts() {
     let mut pages = pages(ReadAt::First);

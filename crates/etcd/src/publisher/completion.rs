@@ -4,10 +4,11 @@
 //!  of another:  Reading ──page──▶ Moving ──page moved──▶ Reading … ──last page moved──▶ Finishing ──▶ done
 //!  own:         Moving, after a pause ──all moved──▶ Finishing ──▶ done
 //! ```
-//! A writer knows what it has staged. It lets the replicas have the stage first: etcd sends nothing while it applies a transaction.
+//! A writer knows what it has staged. It lets the replicas have the stage first: etcd sends nothing while it applies a
+//! transaction.
 //!
-//! All transactions are guarded by the head, so they can be repeated, and several writers can complete the same publish. For
-//! replicas, which apply the stage at its commit, the moves change nothing.
+//! All transactions are guarded by the head, so they can be repeated, and several writers can complete the same
+//! publish. For replicas, which apply the stage at its commit, the moves change nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,8 +23,8 @@ use crate::lane_state::SeenHead;
 use crate::pages::{Pages, ReadAt};
 use oxds_core::time::Instant;
 
-/// Pause between the commit of a stage and the first move: replicas read 5,000 entries in 35 ms (measured with etcd 3.7.3) if their
-/// watches have not shown them.
+/// Pause between the commit of a stage and the first move: replicas read 5,000 entries in 35 ms (measured with etcd
+/// 3.7.3) if their watches have not shown them.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Publish that is being completed.

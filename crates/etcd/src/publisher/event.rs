@@ -52,8 +52,8 @@ pub enum PublishOutcome {
         seq: u64,
         /// Changes.
         summary: Summary,
-        /// Why the stage of the publish could not be moved to its places. The publish is complete for replicas nevertheless;
-        /// the next writer moves it.
+        /// Why the stage of the publish could not be moved to its places. The publish is complete for replicas
+        /// nevertheless; the next writer moves it.
         unfinished: Option<String>,
     },
     /// The lane has the wanted state already. Nothing was written (G-13).

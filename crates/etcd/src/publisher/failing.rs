@@ -62,7 +62,8 @@ impl Work {
         self.end(phase, reason);
     }
 
-    /// Ends because a page contradicts its request: keys may be missing, so nothing may be decided by what was read (G-21).
+    /// Ends because a page contradicts its request: keys may be missing, so nothing may be decided by what was read
+    /// (G-21).
     pub(super) fn refuse_page(&mut self, reason: &str) {
         self.give_up(format!("inconsistent answer of etcd: {reason}"));
     }

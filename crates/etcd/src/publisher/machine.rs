@@ -23,20 +23,21 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// How long a first write may take; it doubles with each failed one, so that a slow etcd can end it.
 ///
-/// etcd elects a leader within 1 to 1.5 s. A follower that has sent a write to the leader which died never answers it: after this time the
-/// outcome is looked for at another member.
+/// etcd elects a leader within 1 to 1.5 s. A follower that has sent a write to the leader which died never answers it:
+/// after this time the outcome is looked for at another member.
 const FIRST_LIMIT: Duration = Duration::from_secs(1);
 /// Bytes that the lengths of an entry's keys, of its value and of the messages around them need at most.
 const LENGTHS: usize = 128;
 
 /// Machine that publishes one change of one lane, atomically.
 ///
-/// Drive it like all machines: after [`new`](Self::new) and each `handle_*` call, poll [`poll_transmit`](Self::poll_transmit)
-/// and [`poll_event`](Self::poll_event) until they return `None`, then arm one timer for [`poll_timeout`](Self::poll_timeout)
-/// and, when it fires, poll again. [`PublishEvent::Done`] is the last event.
+/// Drive it like all machines: after [`new`](Self::new) and each `handle_*` call, poll
+/// [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event) until they return `None`, then arm one
+/// timer for [`poll_timeout`](Self::poll_timeout) and, when it fires, poll again. [`PublishEvent::Done`] is the last
+/// event.
 ///
-/// The driver may stop at any time: the published state is then the old or the new one, and the next publisher removes what is
-/// left of the stage (G-8).
+/// The driver may stop at any time: the published state is then the old or the new one, and the next publisher removes
+/// what is left of the stage (G-8).
 pub struct Publisher {
     work: Work,
     /// A request was made and not answered.
@@ -72,7 +73,8 @@ struct Failing {
 }
 
 impl Publisher {
-    /// Makes a publisher. It fails at once, before it asks etcd, if an entry is too large (G-9), or a secret and not allowed (G-15).
+    /// Makes a publisher. It fails at once, before it asks etcd, if an entry is too large (G-9), or a secret and not
+    /// allowed (G-15).
     #[must_use]
     pub fn new(options: PublishOptions, wanted: Wanted) -> Self {
         let mut publisher = Self::reading(options);
@@ -92,8 +94,8 @@ impl Publisher {
         }
     }
 
-    /// Handles the wanted state, once. The publisher fails at once if an entry is too large (G-9), or a secret and not allowed (G-15).
-    /// It is ignored after [`PublishEvent::Done`].
+    /// Handles the wanted state, once. The publisher fails at once if an entry is too large (G-9), or a secret and not
+    /// allowed (G-15). It is ignored after [`PublishEvent::Done`].
     pub fn handle_wanted(&mut self, wanted: Wanted) {
         if self.work.is_done() {
             return;
@@ -167,8 +169,8 @@ impl Publisher {
         Some(request)
     }
 
-    /// Returns how long to wait at most for the answer to the request; `None` if the limit of the driver alone holds, which may
-    /// always be shorter. A request without an answer failed with an unknown outcome.
+    /// Returns how long to wait at most for the answer to the request; `None` if the limit of the driver alone holds,
+    /// which may always be shorter. A request without an answer failed with an unknown outcome.
     #[must_use]
     pub fn answer_limit(&self) -> Option<Duration> {
         (self.asking == Some(Asking::Write)).then_some(self.write_limit)

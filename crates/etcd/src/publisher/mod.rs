@@ -13,14 +13,16 @@
 //!      conflicts: Attribute ──▶ Done
 //! ```
 //!
-//! - The wanted state may come later than the reads, which take a while for many entries. Nothing is written before it is known.
+//! - The wanted state may come later than the reads, which take a while for many entries. Nothing is written before it
+//!   is known.
 //! - All reads are at one revision. The commit is guarded by the head, so what was validated is what is replaced.
-//! - A publish that fits into one transaction is one. A larger one is staged under its id; the commit names the stage in the head;
-//!   then each entry is moved to its place. Replicas apply the stage at the commit.
+//! - A publish that fits into one transaction is one. A larger one is staged under its id; the commit names the stage
+//!   in the head; then each entry is moved to its place. Replicas apply the stage at the commit.
 //! - Between commit and moves the writer pauses, so that etcd has time to send the stage to the replicas.
-//! - A stage is written under a leased key. If the writer is gone before the commit, the next writer deletes the stage; after the
-//!   commit, it completes the moves.
-//! - If etcd does not say whether the commit took effect, the writer looks for its id in the head, and in the heads before.
+//! - A stage is written under a leased key. If the writer is gone before the commit, the next writer deletes the stage;
+//!   after the commit, it completes the moves.
+//! - If etcd does not say whether the commit took effect, the writer looks for its id in the head, and in the heads
+//!   before.
 //!
 //! The caller chooses ids and the time, validates the merged state, and does the requests.
 

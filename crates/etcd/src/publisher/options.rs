@@ -14,7 +14,8 @@ pub const DEFAULT_REQUEST_LIMIT: usize = 1536 * 1024;
 /// Content of a publish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The state of a whole folder: entries that differ are written. Others are removed only with [`PublishOptions::prune`].
+    /// The state of a whole folder: entries that differ are written. Others are removed only with
+    /// [`PublishOptions::prune`].
     State(Arc<BTreeMap<Entry, Arc<Stored>>>),
     /// Changes: a new value, or `None` for a removal. Removals of entries that do not exist have no effect.
     Changes(BTreeMap<Entry, Option<Arc<Stored>>>),
@@ -51,8 +52,8 @@ pub struct PublishOptions {
     pub prune: bool,
     /// Overwrite entries that another writer has changed since the base.
     pub force: bool,
-    /// Publish that the wanted state was made from; `None` for the state that the first read finds. Entries that were published
-    /// after the base and are changed here, too, are conflicts (G-10).
+    /// Publish that the wanted state was made from; `None` for the state that the first read finds. Entries that were
+    /// published after the base and are changed here, too, are conflicts (G-10).
     pub base: Option<PublishId>,
     /// Treatment of entries that were changed without a publish.
     pub foreign: Foreign,

@@ -7,8 +7,8 @@
 //!                  published ──┘                    ├─ diff ─▶ writes
 //!                                       in etcd ────┘
 //! ```
-//! The changes are made once, against the base. If another writer publishes first, they are merged with the new state: so the
-//! other writer's changes stay, and a change of the same entry is a conflict (G-10).
+//! The changes are made once, against the base. If another writer publishes first, they are merged with the new state:
+//! so the other writer's changes stay, and a change of the same entry is a conflict (G-10).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ pub(super) struct Change {
 /// Changes that the writer wants, by entry.
 pub(super) type Changes = BTreeMap<Entry, Change>;
 
-/// Returns the changes that lead from the base to the wanted state. With `prune`, entries that a wanted state does not have are
-/// removed.
+/// Returns the changes that lead from the base to the wanted state. With `prune`, entries that a wanted state does not
+/// have are removed.
 pub(super) fn changes(wanted: &Wanted, base: &Content, prune: bool) -> Changes {
     let mut changes = Changes::new();
     let mut add = |entry: &Entry, old: Option<&Arc<Stored>>, new: Option<&Arc<Stored>>| {
@@ -128,8 +128,8 @@ pub(super) fn merge(changes: &Changes, published: &Content, mut digest: Digest) 
     Merged { summary, digest }
 }
 
-/// Returns the result, which is the published state with the changes of the summary, and the writes after which etcd has exactly the
-/// result, sorted by key. `repaired` is the published state, if etcd has another one.
+/// Returns the result, which is the published state with the changes of the summary, and the writes after which etcd
+/// has exactly the result, sorted by key. `repaired` is the published state, if etcd has another one.
 ///
 /// Only a repair compares all entries: otherwise, what is published is what etcd has.
 pub(super) fn result(

@@ -70,7 +70,8 @@ impl fmt::Debug for PublishAnswer {
 /// Kinds of failures of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FailureKind {
-    /// A timeout, a lost connection, a leader change, or any error that is not listed here. The request may have taken effect.
+    /// A timeout, a lost connection, a leader change, or any error that is not listed here. The request may have taken
+    /// effect.
     Unknown,
     /// The database is full (alarm NOSPACE). The request may have taken effect.
     NoSpace,

@@ -17,7 +17,8 @@ use super::transactions::{LaneKeys, put, stage_batch};
 use crate::names::PublishId;
 use oxds_core::time::Instant;
 
-/// Time to live of the lease, in seconds: several times that of a slow batch. After it, another writer may delete the stage.
+/// Time to live of the lease, in seconds: several times that of a slow batch. After it, another writer may delete the
+/// stage.
 const LEASE_SECONDS: i64 = 30;
 /// Time after which the lease is renewed.
 const RENEW_AFTER: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Transactions of a publish, within etcd's limits.
 //!
-//! A transaction may have 128 operations. What the outer level has is subtracted for nested ones, so 64 × 64 operations are the
-//! most that two levels hold (measured with etcd 3.4.23 and 3.7.3).
+//! A transaction may have 128 operations. What the outer level has is subtracted for nested ones, so 64 × 64 operations
+//! are the most that two levels hold (measured with etcd 3.4.23 and 3.7.3).
 
 use bytes::Bytes;
 use oxds_types::etcd::{
@@ -146,7 +146,8 @@ pub(super) fn batch_size(request_limit: usize) -> usize {
     request_limit / 15 * 14
 }
 
-/// Returns the transaction that publishes everything at once; `None` if it would be too large or have too many operations.
+/// Returns the transaction that publishes everything at once; `None` if it would be too large or have too many
+/// operations.
 pub(super) fn commit(
     keys: &LaneKeys,
     base: i64,
@@ -177,8 +178,8 @@ pub(super) fn commit_stage(
     id: PublishId,
     alive: i64,
 ) -> TxnRequest {
-    // The stage is complete only while its `alive` key is the one that it was written under: without it, another writer may
-    // have deleted the stage.
+    // The stage is complete only while its `alive` key is the one that it was written under: without it, another writer
+    // may have deleted the stage.
     let compare = vec![
         unchanged(keys.head(), base),
         unchanged(keys.alive(id), alive),
@@ -213,8 +214,8 @@ pub(super) fn stage_batch(
     (within_limits(compare, None, operations), count)
 }
 
-/// Returns the transaction that moves the first of these staged entries to their places, and their number. `rest` is the part of
-/// the key below the stage.
+/// Returns the transaction that moves the first of these staged entries to their places, and their number. `rest` is
+/// the part of the key below the stage.
 pub(super) fn move_batch(
     keys: &LaneKeys,
     seen: &SeenHead,
@@ -275,8 +276,8 @@ pub(super) fn undo(keys: &LaneKeys, head: i64, id: PublishId) -> TxnRequest {
     txn(compare, vec![delete_range(keys.stage(id))])
 }
 
-/// Returns the transaction that gives up the writer's own stage; with a guard, unless the head was changed since this revision: then
-/// it may name the stage.
+/// Returns the transaction that gives up the writer's own stage; with a guard, unless the head was changed since this
+/// revision: then it may name the stage.
 pub(super) fn abandon(keys: &LaneKeys, guard: Option<i64>, id: PublishId) -> TxnRequest {
     let guard = guard.map(|revision| unchanged(keys.head(), revision));
     txn(

@@ -36,7 +36,8 @@ pub(super) enum Step {
 }
 
 impl Walk {
-    /// Makes a walk from the head before `latest`. It ends at the head of revision `oldest`, which is not the wanted one.
+    /// Makes a walk from the head before `latest`. It ends at the head of revision `oldest`, which is not the wanted
+    /// one.
     pub(super) fn new(key: Bytes, wanted: PublishId, latest: i64, oldest: i64) -> Self {
         Self {
             key,

@@ -9,7 +9,8 @@ use crate::entry::Place;
 use crate::stored::Stored;
 use oxds_core::snapshot::Resource;
 
-/// A change of the lane that its clients have not all accepted: resources that refer to each other and changed together.
+/// A change of the lane that its clients have not all accepted: resources that refer to each other and changed
+/// together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trial {
     /// The changed resources, by their places.
@@ -45,8 +46,8 @@ pub enum Opinion {
 }
 
 impl Trial {
-    /// Returns the place that names the change in keys, and its published version: the first part that has content. Removals have
-    /// nothing that a client could NACK.
+    /// Returns the place that names the change in keys, and its published version: the first part that has content.
+    /// Removals have nothing that a client could NACK.
     #[must_use]
     pub fn first(&self) -> Option<(&Place, Version)> {
         let with_content = self.parts.iter();
@@ -56,8 +57,8 @@ impl Trial {
         Some((place, Stored::version_of(stored)))
     }
 
-    /// Returns the hash of all places with their published and their former versions. Two replicas with equal hashes would roll back
-    /// to the same content.
+    /// Returns the hash of all places with their published and their former versions. Two replicas with equal hashes
+    /// would roll back to the same content.
     #[must_use]
     pub fn hash(&self) -> Version {
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! The machine of one replica: answers NACK reports, and decides when all replicas agree. The [module](super) has the picture.
+//! The machine of one replica: answers NACK reports, and decides when all replicas agree. The [module](super) has the
+//! picture.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -65,8 +66,9 @@ pub trait LocalChanges {
 
 /// State machine of a replica.
 ///
-/// Call [`handle`](Self::handle) after each change of the published state, after a NACK, and at [`poll_timeout`](Self::poll_timeout);
-/// then poll [`poll_write`](Self::poll_write) until it returns `None`. Outcomes of writes are seen in what is published.
+/// Call [`handle`](Self::handle) after each change of the published state, after a NACK, and at
+/// [`poll_timeout`](Self::poll_timeout); then poll [`poll_write`](Self::poll_write) until it returns `None`. Outcomes
+/// of writes are seen in what is published.
 #[derive(Debug)]
 pub struct FleetRollback {
     prefix: Prefix,
@@ -268,8 +270,8 @@ impl FleetRollback {
         }
     }
 
-    /// Creates the decision, unless by then another replica has, the lane has another head, a report is another one, or a replica has
-    /// started: all that was counted holds at the moment of the decision.
+    /// Creates the decision, unless by then another replica has, the lane has another head, a report is another one, or
+    /// a replica has started: all that was counted holds at the moment of the decision.
     fn decide(
         &mut self,
         now: Instant,
@@ -366,7 +368,8 @@ impl FleetRollback {
         self.writes.push_back(Write { key, request });
     }
 
-    /// Returns the conditions that a key and the head of a lane are as they were at these revisions; 0 for a key that does not exist.
+    /// Returns the conditions that a key and the head of a lane are as they were at these revisions; 0 for a key that
+    /// does not exist.
     fn unchanged(&self, key: &Key, revision: i64, lane: &Segment, head: i64) -> Vec<Compare> {
         let head_key = Key::Head(lane.clone());
         vec![self.is_at(key, revision), self.is_at(&head_key, head)]
@@ -405,8 +408,8 @@ impl FleetRollback {
     }
 }
 
-/// Returns the versions that are published and NACKed, with the own change if nodes of this replica NACKed it, without those that are
-/// decided.
+/// Returns the versions that are published and NACKed, with the own change if nodes of this replica NACKed it, without
+/// those that are decided.
 fn open(
     published: &impl Published,
     local: &(impl LocalChanges + ?Sized),

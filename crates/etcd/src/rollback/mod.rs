@@ -12,9 +12,10 @@
 //!      └──────────────────────────────────────────────────────────────────────────── decided
 //! ```
 //!
-//! Each replica writes under `n/` how many nodes NACKed a version, and which change its clients had accepted before. One key `w/<lane>/<place>`
-//! has the decision with the bytes to serve; it is created by compare-and-swap on itself and on the head, so it exists once, and only
-//! for what is published. All replicas follow it, also those that start later, while the lane has the NACKed versions.
+//! Each replica writes under `n/` how many nodes NACKed a version, and which change its clients had accepted before.
+//! One key `w/<lane>/<place>` has the decision with the bytes to serve; it is created by compare-and-swap on itself and
+//! on the head, so it exists once, and only for what is published. All replicas follow it, also those that start later,
+//! while the lane has the NACKed versions.
 //!
 //! | module | content |
 //! |---|---|

@@ -1,7 +1,8 @@
 //! Nodes that NACKed a change: their number, and marks of some of them.
 //!
-//! A node that has moved NACKs on two replicas, and must count once. A mark is a hash of `node.id`: short, without the id itself. A report
-//! has the smallest marks, so that two replicas with many nodes have the same ones of those that they share.
+//! A node that has moved NACKs on two replicas, and must count once. A mark is a hash of `node.id`: short, without the
+//! id itself. A report has the smallest marks, so that two replicas with many nodes have the same ones of those that
+//! they share.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +85,8 @@ mod tests {
         }
     }
 
-    /// given more nodes than marks / then the size has a limit, equal marks still count once, and the rest counts on each replica.
+    /// given more nodes than marks / then the size has a limit, equal marks still count once, and the rest counts on
+    /// each replica.
     #[test]
     fn g38_marks_of_nodes_are_bounded() {
         let (many, same) = (nodes(0..1000), nodes(0..1000));

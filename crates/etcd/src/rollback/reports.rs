@@ -25,7 +25,8 @@ impl Reports {
         self.changes += 1;
     }
 
-    /// Sets a report, which was written at this revision. One that cannot be read counts as absent, so it prevents a decision.
+    /// Sets a report, which was written at this revision. One that cannot be read counts as absent, so it prevents a
+    /// decision.
     pub fn put_report(&mut self, bad: BadVersion, replica: Segment, value: &[u8], revision: i64) {
         self.changes += 1;
         let Some(report) = NackReport::decode(value) else {

@@ -315,7 +315,8 @@ impl Etcd {
         Ok(())
     }
 
-    /// etcd, `applyCompare`: a condition on a range holds for all keys of it; one that has no key is compared as a key that does not exist.
+    /// etcd, `applyCompare`: a condition on a range holds for all keys of it; one that has no key is compared as a key
+    /// that does not exist.
     fn holds(&self, compare: &Compare) -> bool {
         if compare.range_end.is_empty() {
             let values = self.keys.get(&compare.key);

@@ -302,8 +302,8 @@ async fn a29_server_resumes_sessions_until_rotation() {
     connection.call("Call").await.unwrap_err();
 }
 
-/// given a folder of revocation lists / then a revoked client is rejected, other clients get in, and a session of before
-/// is not resumed.
+/// given a folder of revocation lists / then a revoked client is rejected, other clients get in, and a session of
+/// before is not resumed.
 #[tokio::test]
 async fn a69_revoked_client_is_rejected() {
     let mesh = Mesh::new();

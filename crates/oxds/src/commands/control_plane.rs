@@ -78,8 +78,8 @@ impl ControlPlane {
         }
     }
 
-    /// Fetches the status page without its lists when it differs from `known`. Returns `None` if it did not change during
-    /// `wait` (in whole seconds), or if the page is gone.
+    /// Fetches the status page without its lists when it differs from `known`. Returns `None` if it did not change
+    /// during `wait` (in whole seconds), or if the page is gone.
     pub(crate) async fn next_status_summary(
         &self,
         known: &StatusPage,

@@ -13,8 +13,8 @@ use tokio::time::timeout;
 use super::subscription::{FollowError, Subscription};
 use crate::exit::Failure;
 
-/// Time without another response after which the answer is complete: large answers come in several responses, one shortly after
-/// the other.
+/// Time without another response after which the answer is complete: large answers come in several responses, one
+/// shortly after the other.
 pub(super) const QUIET: Duration = Duration::from_millis(150);
 
 /// The resources to fetch.
@@ -26,8 +26,8 @@ pub(super) struct FetchScope {
     pub(super) at_least: usize,
 }
 
-/// Fetches resources by name; all of the type without names. Uses delta, because a delta server reports a missing resource at
-/// once. `limit` is the longest wait for a response.
+/// Fetches resources by name; all of the type without names. Uses delta, because a delta server reports a missing
+/// resource at once. `limit` is the longest wait for a response.
 pub(super) async fn fetch(
     limit: Duration,
     bootstrap: &Bootstrap,

@@ -27,8 +27,8 @@ pub(super) fn grpc_rules() -> GrpcRules {
     )
 }
 
-/// Whether the rule is about an extension that the clients may have themselves: a filter, an audit logger or a policy whose type is
-/// none of Envoy's.
+/// Whether the rule is about an extension that the clients may have themselves: a filter, an audit logger or a policy
+/// whose type Envoy does not define.
 fn may_be_of_program(path: &str, rule: &str) -> bool {
     let quoted = rule.strip_suffix("\" is not supported");
     let of_type = quoted.and_then(|rest| rest.rsplit('"').next());

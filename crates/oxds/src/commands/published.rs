@@ -11,8 +11,8 @@ use super::print::NamedResource;
 use super::runtime;
 use crate::exit::{Exit, Failure};
 
-/// Returns the published resources of a type, of all lanes and groups, sorted by name. Logs the keys that cannot be read, and the
-/// lanes whose keys were changed without a publish.
+/// Returns the published resources of a type, of all lanes and groups, sorted by name. Logs the keys that cannot be
+/// read, and the lanes whose keys were changed without a publish.
 pub(super) fn resources(
     target: EtcdTarget,
     resource_type: &ResourceType,

@@ -97,23 +97,25 @@ pub(crate) struct Args {
     /// Clients that may read the state of all clients over CSDS, where no --authorize rule decides
     #[arg(long, value_enum, default_value_t, value_name = "CLIENTS")]
     csds: CsdsClients,
-    /// Oldest major of the API that clients may use, 2 or 3. Set 3 once `oxds status` lists no v2 clients; they then get an error
+    /// Oldest major of the API that clients may use, 2 or 3. Set 3 once `oxds status` lists no v2 clients; they then
+    /// get an error
     #[arg(long, value_name = "MAJOR", default_value = "2", value_parser = bootstrap_version::oldest)]
     oldest_version: ApiVersion,
-    /// Folder for state that survives a restart: the last good configuration, which is served while DIR or etcd is broken or missing
-    /// at start, and rollbacks [default: only rollbacks, in $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
+    /// Folder for state that survives a restart: the last good configuration, which is served while DIR or etcd is
+    /// broken or missing at start, and rollbacks
+    /// [default: only rollbacks, in $STATE_DIRECTORY, $XDG_STATE_HOME/oxds or ~/.local/state/oxds]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Also keep resources of type Secret in the state. Without it, clients that ask for secrets wait for DIR, and rollbacks of
-    /// secrets end with the process
+    /// Also keep resources of type Secret in the state. Without it, clients that ask for secrets wait for DIR, and
+    /// rollbacks of secrets end with the process
     #[arg(long)]
     persist_secrets: bool,
     /// Id of this replica in etcd, another one for each process [default: host name and gRPC port]
     #[cfg(feature = "etcd")]
     #[arg(long, value_name = "ID", requires = "endpoints")]
     replica: Option<String>,
-    /// Host name or IP address at which other machines reach this replica, as `oxds status --etcd` does [default: that of --grpc, or
-    /// the host name if that is 0.0.0.0]
+    /// Host name or IP address at which other machines reach this replica, as `oxds status --etcd` does
+    /// [default: that of --grpc, or the host name if that is 0.0.0.0]
     #[cfg(feature = "etcd")]
     #[arg(long, value_name = "HOST", requires = "endpoints", value_parser = reachable_host)]
     advertise: Option<String>,

@@ -144,7 +144,8 @@ impl EtcdSource {
     }
 }
 
-/// Returns the id of a replica: the same after a restart, if the port is. The system's choice of a port is not known yet.
+/// Returns the id of a replica: the same after a restart, if the port is. The system's choice of a port is not known
+/// yet.
 #[cfg(feature = "etcd")]
 fn replica_id(grpc: SocketAddr) -> String {
     use std::hash::{BuildHasher as _, RandomState};

@@ -8,8 +8,8 @@ use oxds_types::Version;
 use super::files::resolved;
 use crate::exit::Failure;
 
-/// Returns the file for one sort of state of a server of this folder. Servers of different folders have different files.
-/// Without `folder` it is in the folder for state of the system or the user; `None` if neither is known.
+/// Returns the file for one sort of state of a server of this folder. Servers of different folders have different
+/// files. Without `folder` it is in the folder for state of the system or the user; `None` if neither is known.
 pub(super) fn file(folder: Option<&Path>, served: &Path, name: &str) -> Option<PathBuf> {
     // Links are not resolved: the folder may be missing, and a link that was turned over is the same folder.
     let served = std::path::absolute(served).unwrap_or_else(|_| served.to_owned());

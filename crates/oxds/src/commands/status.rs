@@ -76,7 +76,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     })
 }
 
-/// Returns a line for each client and type, for each rollback, for a store that is away, and for each file that is not served as it is.
+/// Returns a line for each client and type, for each rollback, for a store that is away, and for each file that is not
+/// served as it is.
 fn table(report: &StatusReport) -> String {
     let rollbacks = report.rollbacks.iter().map(|rollback| {
         let (resource_type, name) = (&rollback.resource_type, &rollback.name);

@@ -8,8 +8,8 @@ use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::Writer;
 
-/// Format of the message and the fields of a line: `message name=value …`. Values come from files and clients, so a character
-/// that is not shown as itself is escaped: a value never forges a line or drives a terminal.
+/// Format of the message and the fields of a line: `message name=value …`. Values come from files and clients, so a
+/// character that is not shown as itself is escaped: a value never forges a line or drives a terminal.
 pub(super) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {

@@ -1,8 +1,8 @@
 //! The way of lines to stderr: a bounded queue, and a thread that writes.
 //!
-//! The reader of stderr may be slow, or gone, and the disk behind it may be full. None of this may delay or end the service, so
-//! nothing but the thread ever waits for stderr. Lines that do not fit into the queue, or that cannot be written, are lost
-//! and counted.
+//! The reader of stderr may be slow, or gone, and the disk behind it may be full. None of this may delay or end the
+//! service, so nothing but the thread ever waits for stderr. Lines that do not fit into the queue, or that cannot be
+//! written, are lost and counted.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -115,7 +115,8 @@ struct Backends {
     _runtime: Runtime,
 }
 
-/// Returns a copy of the shop, and its running backends. They choose their ports, which so are theirs from the beginning.
+/// Returns a copy of the shop, and its running backends. They choose their ports, which so are theirs from the
+/// beginning.
 fn shop_with_backends() -> (Shop, Backends) {
     let runtime = Runtime::new().expect("a runtime");
     let all: Vec<_> = runtime.block_on(async {

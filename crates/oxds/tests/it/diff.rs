@@ -13,7 +13,8 @@ fn diff(old: &Path, new: &Path, more: &[&str]) -> Ran {
     oxds([&["diff", old, new], more].concat())
 }
 
-/// Given equal resources in other files, then there is no difference. Given others, the exit code is 1, and each field is named.
+/// Given equal resources in other files, then there is no difference. Given others, the exit code is 1, and each field
+/// is named.
 #[test]
 fn diff_names_fields_wherever_resources_are() {
     let old = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
@@ -109,7 +110,8 @@ fn diff_of_incomplete_inputs_is_an_error() {
     diff(&head, &head, &[]).expect(2, &["HEAD:./a.yaml:1:1: error"]);
 }
 
-/// Given more changes and fields than the limit, then the rest is counted. Secrets and control characters are not printed.
+/// Given more changes and fields than the limit, then the rest is counted. Secrets and control characters are not
+/// printed.
 #[test]
 fn diff_is_bounded_and_safe() {
     let old = folder(&[]);

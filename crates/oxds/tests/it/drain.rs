@@ -57,9 +57,9 @@ async fn next(call: &mut Call) -> DeltaDiscoveryResponse {
     response
 }
 
-/// Given two replicas that serve one folder, and a client of the first. When the first gets SIGTERM, its streams end with
-/// UNAVAILABLE and its connections with GOAWAY, it accepts no new connection, and exits with 0. The other replica sends
-/// the client only the next change, and nothing that it has.
+/// Given two replicas that serve one folder, and a client of the first. When the first gets SIGTERM, its streams end
+/// with UNAVAILABLE and its connections with GOAWAY, it accepts no new connection, and exits with 0. The other replica
+/// sends the client only the next change, and nothing that it has.
 #[tokio::test]
 async fn s79_client_moves_to_other_replica_without_resend() {
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);

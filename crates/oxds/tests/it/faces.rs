@@ -1,5 +1,6 @@
-//! Tests that the names which a running server shows are words of the glossary, or terms of xDS, gRPC, Prometheus and the operating system:
-//! its metrics, its JSON pages, and what commands print about it. `cargo xtask faces` checks all names in the sources and pages.
+//! Tests that the names which a running server shows are words of the glossary, or terms of xDS, gRPC, Prometheus and
+//! the operating system: its metrics, its JSON pages, and what commands print about it. `cargo xtask faces` checks all
+//! names in the sources and pages.
 
 #[path = "../../../../xtask/src/faces/vocabulary.rs"]
 mod vocabulary;
@@ -64,7 +65,8 @@ fn add_keys(value: &Value, place: &str, names: &mut Names) {
     }
 }
 
-/// Returns a server with what fills its pages: a group, an error, a deprecated field, a client that NACKs, and a rollback.
+/// Returns a server with what fills its pages: a group, an error, a deprecated field, a client that NACKs, and a
+/// rollback.
 async fn busy() -> (Serve, [tempfile::TempDir; 2]) {
     let deprecated = cluster("old") + "http2_protocol_options: {}\n";
     let dir = folder(&[

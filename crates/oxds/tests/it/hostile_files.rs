@@ -23,8 +23,8 @@ fn nested_any(levels: usize) -> Vec<u8> {
     (0..levels).fold(cluster, |inner, _| any("google.protobuf.Any", &inner))
 }
 
-/// Given a file of 6,000 nested messages beside a valid one, then `validate` reports it, and `serve` serves the other: over
-/// gRPC and REST.
+/// Given a file of 6,000 nested messages beside a valid one, then `validate` reports it, and `serve` serves the other:
+/// over gRPC and REST.
 #[test]
 fn nested_messages_end_no_process() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);

@@ -1,5 +1,5 @@
-//! Deprecated, unfinished and unknown fields: `oxds validate`, `oxds serve` and `oxds deprecations` (V-43 … V-45, V-58, V-59,
-//! V-61).
+//! Deprecated, unfinished and unknown fields: `oxds validate`, `oxds serve` and `oxds deprecations` (V-43 … V-45, V-58,
+//! V-59, V-61).
 
 use std::ffi::OsStr;
 use std::fs;
@@ -115,8 +115,8 @@ fn v58_unknown_static_fields_are_errors_unless_allowed() {
     }
 }
 
-/// Given a served file with a deprecated field in three places, then it has one log line and counts three times; an accepted
-/// unknown field and an unfinished one count, too.
+/// Given a served file with a deprecated field in three places, then it has one log line and counts three times; an
+/// accepted unknown field and an unfinished one count, too.
 #[test]
 fn v44_serve_logs_once_per_field_and_file_and_counts_all() {
     let three = ["a", "b", "c"]
@@ -143,8 +143,9 @@ new_field: 1
     assert_eq!(log.matches("unknown field `new_field`").count(), 1, "{log}");
 }
 
-/// User story of the policy (V-61), "deprecate a field", with a server and a client: announced, warned, replaced by some,
-/// refused, allowed by the operator, replaced by all. The clock is the ledger, which the server reads again on SIGHUP.
+/// User story of the policy (V-61), "deprecate a field", with a server and a client: announced, warned, replaced by
+/// some, refused, allowed by the operator, replaced by all. The clock is the ledger, which the server reads again on
+/// SIGHUP.
 #[test]
 fn v61_deprecated_field_leaves_a_running_fleet_by_phases() {
     let dir = folder(&[
@@ -231,8 +232,8 @@ fn v61_deprecated_field_leaves_a_running_fleet_by_phases() {
         .expect(0, &["no deprecated fields in use"]);
 }
 
-/// Given a server whose file is refused, when a request to the admin endpoint allows its field, then the file is served, without
-/// a restart or a change of the file.
+/// Given a server whose file is refused, when a request to the admin endpoint allows its field, then the file is
+/// served, without a restart or a change of the file.
 #[test]
 fn v45_runtime_change_serves_a_refused_file() {
     let dir = folder(&[("r.yaml", &disallowed())]);
@@ -290,8 +291,8 @@ fn unknown_field() -> Vec<u8> {
     any
 }
 
-/// Given a control plane that serves an unknown field, then `oxds watch` accepts it with a warning, or without one, or NACKs
-/// it, as its options say. The control plane shows the NACK.
+/// Given a control plane that serves an unknown field, then `oxds watch` accepts it with a warning, or without one, or
+/// NACKs it, as its options say. The control plane shows the NACK.
 #[test]
 fn v58_watch_treats_unknown_dynamic_fields_as_its_options_say() {
     let dir = folder(&[]);
@@ -326,8 +327,8 @@ fn v58_watch_treats_unknown_dynamic_fields_as_its_options_say() {
     .expect(2, &["cannot be used with"]);
 }
 
-/// Given a control plane that allows a disallowed field, and a client that checks fields: the client NACKs the resource with
-/// the key in its reason, until its own runtime allows the field.
+/// Given a control plane that allows a disallowed field, and a client that checks fields: the client NACKs the resource
+/// with the key in its reason, until its own runtime allows the field.
 #[test]
 fn v45_client_nacks_a_disallowed_field_until_allowed() {
     let dir = folder(&[("r.yaml", &disallowed())]);
@@ -366,8 +367,8 @@ fn v45_client_nacks_a_disallowed_field_until_allowed() {
     });
 }
 
-/// Given a control plane that serves deprecated and disallowed fields, then `oxds get` prints the resources, with a warning for
-/// each field on stderr.
+/// Given a control plane that serves deprecated and disallowed fields, then `oxds get` prints the resources, with a
+/// warning for each field on stderr.
 #[test]
 fn v44_get_warns_of_deprecated_fields_on_stderr() {
     let dir = folder(&[("a.yaml", &deprecated("a")), ("r.yaml", &disallowed())]);

@@ -65,8 +65,8 @@ fn check(log: &str, rows: &BTreeMap<String, Row>) -> Vec<(String, Map<String, Va
     seen
 }
 
-/// Given a client that accepts a cluster, rejects its change and disconnects, and an invalid file that is fixed, then each line is
-/// one of the documented messages, with its level and no field that is not documented.
+/// Given a client that accepts a cluster, rejects its change and disconnects, and an invalid file that is fixed, then
+/// each line is one of the documented messages, with its level and no field that is not documented.
 #[tokio::test(flavor = "multi_thread")]
 async fn json_lines_have_the_documented_fields() {
     let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);

@@ -61,8 +61,8 @@ impl Drop for Watching {
     }
 }
 
-/// Given a folder in v3. When it is watched over the v2 transport, resources arrive in v2. Given a bootstrap without the
-/// server feature `xds_v3`, `--transport auto` uses v2.
+/// Given a folder in v3. When it is watched over the v2 transport, resources arrive in v2. Given a bootstrap without
+/// the server feature `xds_v3`, `--transport auto` uses v2.
 #[test]
 fn s62_get_and_watch_support_v2_transport() {
     const V2: &str = "type.googleapis.com/envoy.api.v2.Cluster";
@@ -116,8 +116,8 @@ fn watch_prints_each_change() {
     }
 }
 
-/// Given a folder served over REST, and a file of it. When they change, `watch` prints each change, and with a name only
-/// changes of this resource. An invalid file is reported on stderr and changes nothing.
+/// Given a folder served over REST, and a file of it. When they change, `watch` prints each change, and with a name
+/// only changes of this resource. An invalid file is reported on stderr and changes nothing.
 #[test]
 fn watch_follows_rest_server_and_file() {
     let dir = folder(&[(

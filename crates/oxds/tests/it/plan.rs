@@ -48,8 +48,8 @@ fn documented_output_of_plan_is_true() {
     assert_eq!(run(line).expect(1, &[]).stdout, documented(line));
 }
 
-/// Given a control plane with a client that subscribes to one of two clusters, then the plan has the fields and the number of
-/// clients of each change; and when the folder is served, nothing would change.
+/// Given a control plane with a client that subscribes to one of two clusters, then the plan has the fields and the
+/// number of clients of each change; and when the folder is served, nothing would change.
 #[tokio::test(flavor = "multi_thread")]
 async fn g13_plan_shows_changes_and_their_clients() {
     let dir = folder(&[("a.yaml", &eds_cluster("a")), ("b.yaml", &eds_cluster("b"))]);

@@ -211,8 +211,8 @@ async fn s80_nacked_file_is_rolled_back_until_fixed() {
     run(&server, &["status"]).expect(0, &["SYNCED"]);
 }
 
-/// Answers every response of a delta stream of clusters: what has a cluster named `bad-…`, or a removal, with a NACK that
-/// names nothing, and the rest with an ACK.
+/// Answers every response of a delta stream of clusters: what has a cluster named `bad-…`, or a removal, with a NACK
+/// that names nothing, and the rest with an ACK.
 async fn reject_without_names(server: std::net::SocketAddr) {
     let path = "/envoy.service.cluster.v3.ClusterDiscoveryService/DeltaClusters";
     let mut client = Rude::connect(server, 65_535).await.expect("connected");
@@ -241,8 +241,8 @@ async fn reject_without_names(server: std::net::SocketAddr) {
     }
 }
 
-/// Given a client that rejects 40 clusters, or a removal, without a name, and accepts everything else. `wait --all` fails,
-/// and `status` does not print SYNCED, also after the client has accepted a later change.
+/// Given a client that rejects 40 clusters, or a removal, without a name, and accepts everything else. `wait --all`
+/// fails, and `status` does not print SYNCED, also after the client has accepted a later change.
 #[tokio::test(flavor = "multi_thread")]
 async fn wait_fails_while_anything_is_not_accepted() {
     let bad: Vec<String> = (0..40)
@@ -302,8 +302,8 @@ async fn accept_all(server: std::net::SocketAddr) {
     }
 }
 
-/// Given a client with a route that moves to a cluster whose secret does not exist. `wait` and `status` name the secret,
-/// and succeed when it appears.
+/// Given a client with a route that moves to a cluster whose secret does not exist. `wait` and `status` name the
+/// secret, and succeed when it appears.
 #[tokio::test(flavor = "multi_thread")]
 async fn s53_wait_names_the_missing_secret() {
     let route = |to: &str| {
@@ -344,8 +344,8 @@ async fn s53_wait_names_the_missing_secret() {
     client.abort();
 }
 
-/// Given a client whose node id and error message contain line breaks and terminal escapes. `status`, `wait` and the log
-/// print them on one line, without the escapes.
+/// Given a client whose node id and error message contain line breaks and terminal escapes. `status`, `wait` and the
+/// log print them on one line, without the escapes.
 #[tokio::test(flavor = "multi_thread")]
 async fn s60_client_text_cannot_forge_lines_or_escapes() {
     let dir = folder(&[("a.yaml", &cluster("shop"))]);

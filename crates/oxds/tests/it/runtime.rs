@@ -38,7 +38,8 @@ layered_runtime:
     disk_layer: {symlink_root: /no/such/folder}
 ";
 
-/// Given a key in the configuration, on disk twice and on the command line, then the last layer decides, and all are shown.
+/// Given a key in the configuration, on disk twice and on the command line, then the last layer decides, and all are
+/// shown.
 #[test]
 fn v47_layers_override_each_other_in_order() {
     let dir = folder(&[
@@ -94,8 +95,8 @@ fn v47_layers_override_each_other_in_order() {
     server.shows("/metrics", "oxds_runtime_num_layers 6");
 }
 
-/// Given a folder behind a link, when the link is turned over, a file is invalid, and it is fixed, then values change, stay
-/// and change; the error has the file.
+/// Given a folder behind a link, when the link is turned over, a file is invalid, and it is fixed, then values change,
+/// stay and change; the error has the file.
 #[test]
 fn v47_disk_layer_is_followed_and_keeps_its_last_values() {
     let dir = folder(&[
@@ -146,8 +147,8 @@ fn v47_admin_endpoint_is_off_by_default() {
     server.shows("/runtime", "\"entries\":{}");
 }
 
-/// Given the admin layer, when keys are set and removed, then they change; errors, a request of a browser and a later layer
-/// change nothing, and say why.
+/// Given the admin layer, when keys are set and removed, then they change; errors, a request of a browser and a later
+/// layer change nothing, and say why.
 #[test]
 fn v47_admin_endpoint_sets_and_removes_keys() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
@@ -218,8 +219,8 @@ fn v47_pages_of_keys_are_bounded() {
 
 const RUNTIME: &str = "'@type': type.googleapis.com/envoy.service.runtime.v3.Runtime\nname: shop\n";
 
-/// Given a control plane with a runtime resource, when it changes, becomes invalid, valid and is deleted, then the layer
-/// follows, keeps its last values, follows, and is empty.
+/// Given a control plane with a runtime resource, when it changes, becomes invalid, valid and is deleted, then the
+/// layer follows, keeps its last values, follows, and is empty.
 #[test]
 fn v47_rtds_layer_follows_its_control_plane() {
     let upper = folder(&[]);
@@ -251,8 +252,9 @@ fn v47_rtds_layer_follows_its_control_plane() {
     assert!(log.contains("runtime resource does not exist"), "{log}");
 }
 
-/// Given an Envoy bootstrap whose RTDS layer names a static cluster, then the layer follows the cluster's address, and keeps its
-/// values when the control plane vanishes. A cluster with TLS, one with several endpoints and one that does not exist are errors with the reason.
+/// Given an Envoy bootstrap whose RTDS layer names a static cluster, then the layer follows the cluster's address, and
+/// keeps its values when the control plane vanishes. A cluster with TLS, one with several endpoints and one that does
+/// not exist are errors with the reason.
 #[test]
 fn v47_rtds_layer_uses_the_address_of_a_static_cluster() {
     let upper = folder(&[(

@@ -28,7 +28,8 @@ fn s79_sigterm_and_sigint_exit_with_0() {
     }
 }
 
-/// Given a folder that is a symbolic link, when the link gets another target, then it is followed. SIGHUP reads all files again.
+/// Given a folder that is a symbolic link, when the link gets another target, then it is followed. SIGHUP reads all
+/// files again.
 #[test]
 fn s79_sighup_reloads_the_folder() {
     let dir = folder(&[("1/a.yaml", &cluster("a")), ("2/a.yaml", "nonsense")]);
@@ -199,7 +200,8 @@ fn vanished_stderr_reader_does_not_end_service() {
     assert_eq!(server.end().0, Some(0));
 }
 
-/// Given a pipe as stderr without a reader, when more is logged than it takes, then clients are served, and SIGTERM ends with 0.
+/// Given a pipe as stderr without a reader, when more is logged than it takes, then clients are served, and SIGTERM
+/// ends with 0.
 #[test]
 fn unread_stderr_does_not_stop_service() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
@@ -270,8 +272,8 @@ fn removal_of_many_resources_is_a_warning() {
     }
 }
 
-/// Given a file name with a line break, a terminal escape and a command of GitHub's runner, and a field name with a bidirectional
-/// mark, then the log has one line without any of them.
+/// Given a file name with a line break, a terminal escape and a command of GitHub's runner, and a field name with a
+/// bidirectional mark, then the log has one line without any of them.
 #[test]
 fn log_has_no_forged_lines() {
     let name = "x\n::error::forged\u{1b}[2J.yaml";
@@ -289,7 +291,8 @@ fn log_has_no_forged_lines() {
     }
 }
 
-/// Given `--files` and a name that is too long for a file, then `status` shows the finding, and `validate --files` has it.
+/// Given `--files` and a name that is too long for a file, then `status` shows the finding, and `validate --files` has
+/// it.
 #[test]
 fn errors_of_files_are_findings() {
     let long = "x".repeat(230);
@@ -336,8 +339,8 @@ fn strict_serve_refuses_a_dangling_reference() {
     assert!(!got.stdout.contains("EDS"), "{got:#?}");
 }
 
-/// Given a pipe in the place of a file, and one more file, then the other is served, the pipe is a finding, and SIGTERM ends
-/// with 0.
+/// Given a pipe in the place of a file, and one more file, then the other is served, the pipe is a finding, and SIGTERM
+/// ends with 0.
 #[test]
 fn cost_c4_pipe_in_the_folder_does_not_stop_serve() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);

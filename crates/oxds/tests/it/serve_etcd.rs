@@ -9,7 +9,8 @@ use crate::support::{Serve, command, folder, oxds, until};
 /// Free ports.
 const PORTS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"];
 
-/// given kine at the address, or an etcd that is too old / when a replica starts / then it ends with an error that names it.
+/// given kine at the address, or an etcd that is too old / when a replica starts / then it ends with an error that
+/// names it.
 #[test]
 fn g33_serve_ends_if_the_address_is_no_etcd() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -24,7 +25,8 @@ fn g33_serve_ends_if_the_address_is_no_etcd() {
     serve().expect(1, &["error: --etcd: ", "not an etcd", "kine"]);
 }
 
-/// given a configuration with a newer format / when a replica starts / then it ends with an error that has both numbers.
+/// given a configuration with a newer format / when a replica starts / then it ends with an error that has both
+/// numbers.
 #[test]
 fn g4_serve_ends_if_the_format_is_newer() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -66,7 +68,8 @@ fn serve_etcd_and_options_of_files_are_errors() {
     }
 }
 
-/// given two members / when the one that a replica uses dies / then the log names this member, and not the one that is used next.
+/// given two members / when the one that a replica uses dies / then the log names this member, and not the one that is
+/// used next.
 #[test]
 fn g20_log_names_the_member_that_failed() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

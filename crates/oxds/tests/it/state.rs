@@ -47,8 +47,8 @@ fn saved(server: &Serve, clusters: usize) {
     });
 }
 
-/// given a server that was killed after a change, and whose folder is gone / when it starts again / then it serves the last state,
-/// marked as stale. When the folder is back, it follows it.
+/// given a server that was killed after a change, and whose folder is gone / when it starts again / then it serves the
+/// last state, marked as stale. When the folder is back, it follows it.
 #[test]
 fn g25_killed_server_serves_its_state_without_the_folder() {
     let site = Site::new();
@@ -119,8 +119,8 @@ fn g25_errors_of_the_operator_end_the_start() {
     drop(server);
 }
 
-/// given a disk without room for a change / then the change is served, a warning has the reason, and the error is counted. When there
-/// is room, the state is saved.
+/// given a disk without room for a change / then the change is served, a warning has the reason, and the error is
+/// counted. When there is room, the state is saved.
 #[cfg(target_os = "linux")]
 #[test]
 fn g25_full_disk_is_a_warning_until_the_state_is_saved() {

@@ -34,8 +34,8 @@ pub(crate) fn commands(words: &[String]) -> Vec<Vec<String>> {
     all
 }
 
-/// Given an existing folder, then `oxds man` writes a page for each command and each command below it, and no other file; the
-/// script of bash completes them.
+/// Given an existing folder, then `oxds man` writes a page for each command and each command below it, and no other
+/// file; the script of bash completes them.
 #[test]
 fn man_pages_and_completions_cover_all_commands() {
     let folder = folder(&[]);

@@ -181,8 +181,8 @@ fn json_findings_have_line_and_column() {
     assert_eq!(report["errors"], 1);
 }
 
-/// Given file and field names with line breaks, terminal escapes and bidirectional marks, then the output has none of them, as
-/// text and as JSON.
+/// Given file and field names with line breaks, terminal escapes and bidirectional marks, then the output has none of
+/// them, as text and as JSON.
 #[test]
 fn validate_escapes_names_from_files() {
     let dir = folder(&[(
@@ -239,8 +239,9 @@ filter_chains:
     )
 }
 
-/// Given the listener of a gRPC server, then a wrong address is a warning with its line, and so is a certificate provider
-/// that the bootstrap does not have. The bootstrap that `oxds bootstrap grpc --certs` prints has the provider `default`.
+/// Given the listener of a gRPC server, then a wrong address is a warning with its line, and so is a certificate
+/// provider that the bootstrap does not have. The bootstrap that `oxds bootstrap grpc --certs` prints has the provider
+/// `default`.
 #[test]
 fn grpc_server_with_unknown_provider_is_a_warning() {
     let (good, wrong) = (grpc_server(8443, "default"), grpc_server(8444, "defualt"));

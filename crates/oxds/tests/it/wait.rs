@@ -15,7 +15,8 @@ fn wait(server: &Serve, dir: &Path, more: &[&str]) -> Ran {
     oxds([&["wait", "--server", &grpc, "--dir", dir], more].concat())
 }
 
-/// Given a client, when a file is saved and `wait --dir` starts at once, then it ends when the client has the new content.
+/// Given a client, when a file is saved and `wait --dir` starts at once, then it ends when the client has the new
+/// content.
 #[tokio::test(flavor = "multi_thread")]
 async fn s68_wait_for_a_folder_needs_no_pause() {
     let dir = folder(&[("a.yaml", &eds_cluster("shop"))]);

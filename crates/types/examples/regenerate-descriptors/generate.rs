@@ -27,8 +27,8 @@ pub(crate) fn generate() -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(set)
 }
 
-/// Files with a message `TypedStruct`, which no file of the API imports: it is in an `Any`, in place of the configuration of an
-/// extension (gRFC A39, `xds/type/v3/typed_struct.proto`).
+/// Files with a message `TypedStruct`, which no file of the API imports: it is in an `Any`, in place of the
+/// configuration of an extension (gRFC A39, `xds/type/v3/typed_struct.proto`).
 const TYPED_STRUCTS: [(&str, &str); 2] = [
     ("xds/type/v3/typed_struct.proto", "xds.type.v3"),
     ("udpa/type/v1/typed_struct.proto", "udpa.type.v1"),

@@ -3,8 +3,8 @@
 //! ```text
 //! cargo run -p oxds-types --example regenerate-descriptors
 //! ```
-//! The test `descriptors_match_the_locked_envoy_types` fails when this is needed. The descriptors of v2 do not change any
-//! more.
+//! The test `descriptors_match_the_locked_envoy_types` fails when this is needed. The descriptors of v2 do not change
+//! any more.
 
 use std::error::Error;
 use std::fs::File;

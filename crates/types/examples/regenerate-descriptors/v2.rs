@@ -26,8 +26,8 @@ const ROOTS: &[&str] = &[
     "opencensus-proto/src",
 ];
 
-/// Returns the files of v2 and their imports that `base` lacks, without options. Validation rules are removed too: v2 is
-/// read as v3 and validated by the rules of v3.
+/// Returns the files of v2 and their imports that `base` lacks, without options. Validation rules are removed too: v2
+/// is read as v3 and validated by the rules of v3.
 pub(crate) fn generate(base: &DescriptorPool) -> Result<Vec<u8>, Box<dyn Error>> {
     let source = source(&here(LOCK), "data-plane-api")?;
     let mut files = Files {
@@ -55,8 +55,8 @@ pub(crate) fn generate(base: &DescriptorPool) -> Result<Vec<u8>, Box<dyn Error>>
     Ok(FileDescriptorSet { file }.encode_to_vec())
 }
 
-/// Returns whether a file belongs to v2, by its folder: `envoy/type/percent.proto` does, `envoy/type/v3/percent.proto` does
-/// not.
+/// Returns whether a file belongs to v2, by its folder: `envoy/type/percent.proto` does, `envoy/type/v3/percent.proto`
+/// does not.
 fn is_v2(name: &str) -> bool {
     let later = |folder: &str| folder.starts_with("v3") || folder.starts_with("v4");
     !name.split('/').any(later) && !name.starts_with("envoy/annotations/")

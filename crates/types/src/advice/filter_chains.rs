@@ -9,8 +9,8 @@ use envoy_types::pb::envoy::config::listener::v3::{FilterChainMatch, Listener};
 use super::report::{OnAdvice, report_at};
 use crate::path::{FieldPath, Step};
 
-/// Combinations of values that are compared. Listeners of more are not checked: a match of four lists with a hundred values
-/// each has a hundred million.
+/// Combinations of values that are compared. Listeners of more are not checked: a match of four lists with a hundred
+/// values each has a hundred million.
 const MAX_COMBINATIONS: usize = 100_000;
 
 const RULE: &str = "filter-chain";
@@ -18,8 +18,8 @@ const RULE: &str = "filter-chain";
 /// One value of each criterion, the criteria in the order of `combinations`. Empty: any.
 type Combination = [String; 9];
 
-/// Reports filter chains that clients reject since they match the same connections as another, and a default chain that no
-/// connection reaches.
+/// Reports filter chains that clients reject since they match the same connections as another, and a default chain that
+/// no connection reaches.
 pub(super) fn check(listener: &Listener, path: &mut FieldPath, report: &mut OnAdvice<'_>) {
     // The matcher replaces the matches of the chains.
     if listener.filter_chain_matcher.is_some() {
@@ -78,9 +78,9 @@ fn is_equal(listener: &Listener, first: usize, matches: &FilterChainMatch) -> bo
     criteria(&first.unwrap_or_default()) == criteria(matches)
 }
 
-/// Returns the chain that leaves nothing to the default chain. Envoy and gRPC choose by one criterion after the other and
-/// never go back. So beside a chain without criteria, connections reach the default chain only if another chain has two
-/// criteria, of which they meet the first alone.
+/// Returns the chain that leaves nothing to the default chain. Envoy and gRPC choose by one criterion after the other
+/// and never go back. So beside a chain without criteria, connections reach the default chain only if another chain has
+/// two criteria, of which they meet the first alone.
 fn catch_all(listener: &Listener) -> Option<usize> {
     let count = |matches: &Option<FilterChainMatch>| {
         let matches = matches.clone().unwrap_or_default();

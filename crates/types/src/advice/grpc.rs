@@ -19,14 +19,16 @@ pub struct GrpcRules(Arc<CheckFn>);
 /// A rule that a resource breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenRule {
-    /// Path of the field, such as `filter_chains[0].filters[0].typed_config.http_filters`; empty for the whole resource.
+    /// Path of the field, such as `filter_chains[0].filters[0].typed_config.http_filters`; empty for the whole
+    /// resource.
     pub path: String,
     /// Rule, as a clause whose subject is the field: "must end with a router".
     pub rule: String,
 }
 
 impl GrpcRules {
-    /// Makes rules of a function that gets a resource type and an encoded resource, and returns the first rule that it breaks.
+    /// Makes rules of a function that gets a resource type and an encoded resource, and returns the first rule that it
+    /// breaks.
     pub fn new(
         check: impl Fn(&ResourceType, &[u8]) -> Result<(), BrokenRule> + Send + Sync + 'static,
     ) -> Self {

@@ -1,5 +1,5 @@
-//! Listeners of gRPC servers, which request them by the listening address (gRFC A36): settings that these servers reject or
-//! ignore.
+//! Listeners of gRPC servers, which request them by the listening address (gRFC A36): settings that these servers
+//! reject or ignore.
 
 use std::net::SocketAddr;
 

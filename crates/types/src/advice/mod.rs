@@ -1,5 +1,5 @@
-//! Advice about valid resources: parts that never take effect, and parts that clients reject although the rules of the API
-//! hold. Each is a warning.
+//! Advice about valid resources: parts that never take effect, and parts that clients reject although the rules of the
+//! API hold. Each is a warning.
 //!
 //! ```text
 //!   Listener ────────────────▶ filter_chains: equal matches, a default that is never used

@@ -59,7 +59,8 @@ fn different_filter_chain_matches_are_not_reported() {
     assert_eq!(warnings(&listener(chains, false)), [""; 0]);
 }
 
-/// Chains are chosen by one criterion after the other, without going back: only the last listener's default is reachable.
+/// Chains are chosen by one criterion after the other, without going back: only the last listener's default is
+/// reachable.
 #[test]
 fn default_chain_behind_a_catch_all_is_reported() {
     let unreachable =

@@ -61,8 +61,8 @@ pub(crate) fn encode(schema: &'static Message, message: &DynamicMessage, out: &m
     }
 }
 
-/// Makes the bodies of all `Any` messages in `message` canonical, for messages that were read from text, where the author
-/// did not choose the bytes. An `Any` of unknown type is not changed.
+/// Makes the bodies of all `Any` messages in `message` canonical, for messages that were read from text, where the
+/// author did not choose the bytes. An `Any` of unknown type is not changed.
 pub(crate) fn normalise(schema: &'static Message, message: &mut DynamicMessage) {
     if schema.well_known == Some(WellKnown::Any) {
         if let Some((schema, mut inner)) = unpack(message) {
@@ -192,8 +192,8 @@ pub(super) fn to_current(
     }
 }
 
-/// Converts the content of each `TypedStruct` in a canonical message to API v3: it is JSON, which the readers of text do not
-/// descend into.
+/// Converts the content of each `TypedStruct` in a canonical message to API v3: it is JSON, which the readers of text
+/// do not descend into.
 pub(super) fn struct_to_current(schema: &'static Message, value: Bytes, walk: &Walk) -> Bytes {
     let converted = bytes_to_current(schema, value.clone(), &mut walk.path(), walk);
     let (Ok((_, converted)) | Err((_, converted))) = converted;

@@ -105,9 +105,9 @@ pub fn is_blank(format: Format, bytes: &[u8]) -> bool {
 
 /// Validates a message that a program made, and encodes it canonically: equal messages become equal bytes.
 ///
-/// `envoy-types` encodes map entries in an order that differs from process to process. Here they are sorted, also inside
-/// an `Any`, so that replicas agree on the version (S-29). `name` replaces the name in the message; an `LbEndpoint`, which
-/// has none, needs it.
+/// `envoy-types` encodes map entries in an order that differs from process to process. Here they are sorted, also
+/// inside an `Any`, so that replicas agree on the version (S-29). `name` replaces the name in the message; an
+/// `LbEndpoint`, which has none, needs it.
 ///
 /// # Errors
 /// The message breaks a rule of the API, or has no name.
@@ -184,8 +184,8 @@ pub fn check_with<M: Message + Name>(
     resources.pop().ok_or_else(|| invalid(Vec::new()))
 }
 
-/// Looks for deprecated, unfinished and unknown fields in a message that came in binary form, at every depth. Rules of the
-/// API (`validate.rules`) are not checked. A message that the descriptors do not know has no findings.
+/// Looks for deprecated, unfinished and unknown fields in a message that came in binary form, at every depth. Rules of
+/// the API (`validate.rules`) are not checked. A message that the descriptors do not know has no findings.
 ///
 /// # Errors
 /// All errors: disallowed elements, unknown fields unless they are accepted, or bytes that cannot be decoded.

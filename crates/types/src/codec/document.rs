@@ -1,7 +1,7 @@
 //! YAML and JSON documents (S-72): one resource with `@type`, a list of them, or a `DiscoveryResponse`.
 //!
-//! Each resource may be wrapped in a `Resource` with name and TTL. The two parsers share the readers: a parser is a serde
-//! deserializer. A YAML file is a stream of documents; a JSON file is one document.
+//! Each resource may be wrapped in a `Resource` with name and TTL. The two parsers share the readers: a parser is a
+//! serde deserializer. A YAML file is a stream of documents; a JSON file is one document.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,9 +28,9 @@ use crate::{ApiVersion, Position};
 
 /// Nodes that the aliases of a document of this size in bytes may expand to.
 ///
-/// A node costs up to a kilobyte once it is a message, so the limit is in proportion to the text: eight nodes per byte are
-/// ten times what files have that use a block of a hundred lines everywhere, and an alias bomb of one kilobyte ends after
-/// a few megabytes.
+/// A node costs up to a kilobyte once it is a message, so the limit is in proportion to the text: eight nodes per byte
+/// are ten times what files have that use a block of a hundred lines everywhere, and an alias bomb of one kilobyte ends
+/// after a few megabytes.
 fn max_replayed(bytes: usize) -> usize {
     (20_000 + 8 * bytes).min(1_000_000)
 }

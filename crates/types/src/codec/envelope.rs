@@ -86,8 +86,8 @@ fn normalise(any: &mut Any) -> Result<(), TooDeep> {
     Ok(())
 }
 
-/// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and their `Any` messages included. Its type
-/// URL selects the API version.
+/// Writes a `DiscoveryResponse` in the canonical JSON mapping, its resources and their `Any` messages included. Its
+/// type URL selects the API version.
 ///
 /// # Errors
 /// A resource has an unknown type, or its bytes do not decode.
@@ -100,8 +100,8 @@ fn from_json<T: Message + Default>(
     name: &str,
     text: &[u8],
 ) -> Result<T, String> {
-    // RFC 8259, 8.1: JSON is UTF-8. The parser does not check what it skips, so a message with other bytes in an unknown field
-    // would be read here, and yet be none for `RequestSize`.
+    // RFC 8259, 8.1: JSON is UTF-8. The parser does not check what it skips, so a message with other bytes in an
+    // unknown field would be read here, and yet be none for `RequestSize`.
     let text = std::str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}"))?;
     let levels = brackets(text.as_bytes());
     if levels > MAX_BRACKETS {
@@ -154,8 +154,8 @@ mod tests {
     use super::*;
     use crate::discovery::Node;
 
-    /// Given requests with proto and JSON field names and with an unknown field, when they are read, then all known fields
-    /// are set. A field of the wrong type is an error.
+    /// Given requests with proto and JSON field names and with an unknown field, when they are read, then all known
+    /// fields are set. A field of the wrong type is an error.
     #[test]
     fn s56_requests_accept_proto_and_json_field_names() {
         let text =
@@ -171,8 +171,8 @@ mod tests {
         }
     }
 
-    /// Given text that is not UTF-8 in a field that is skipped, when it is read, then it is an error, as `RequestSize` measures
-    /// none of it.
+    /// Given text that is not UTF-8 in a field that is skipped, when it is read, then it is an error, as `RequestSize`
+    /// measures none of it.
     #[test]
     fn s56_requests_that_are_not_utf8_are_refused() {
         for wrong in [
@@ -238,8 +238,8 @@ mod tests {
         }
     }
 
-    /// Given a response with maps, in v2 and v3, when the same text is read again, then the bytes are equal. Text that is
-    /// not a response is an error.
+    /// Given a response with maps, in v2 and v3, when the same text is read again, then the bytes are equal. Text that
+    /// is not a response is an error.
     #[test]
     fn c267_c268_equal_responses_become_equal_bytes() {
         let resource = |url: &str| {

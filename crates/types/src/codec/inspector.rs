@@ -1,5 +1,5 @@
-//! Looks at the fields of a decoded message: unknown fields, and elements that are deprecated or unfinished. Text is inspected
-//! while it is read.
+//! Looks at the fields of a decoded message: unknown fields, and elements that are deprecated or unfinished. Text is
+//! inspected while it is read.
 
 use prost_reflect::{DynamicMessage, MapKey, Value};
 
@@ -187,8 +187,8 @@ fn unset_marks(
     });
 }
 
-/// Records the marked elements of a `TypedStruct`: its `Struct` is the JSON form of the message that its type URL names.
-/// As in Envoy, fields that the message does not have are left to the extension.
+/// Records the marked elements of a `TypedStruct`: its `Struct` is the JSON form of the message that its type URL
+/// names. As in Envoy, fields that the message does not have are left to the extension.
 pub(super) fn typed_struct(message: &DynamicMessage, path: &mut FieldPath, walk: &Walk) {
     if !walk.is_noticing {
         return;

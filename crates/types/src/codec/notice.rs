@@ -4,8 +4,8 @@ use crate::advice::Advice;
 use crate::lifecycle::{Element, Mark, WorkInProgress};
 use crate::path::FieldPath;
 
-/// The use of a marked element, an accepted unknown field, or advice. A resource has one notice per element, however often it
-/// uses it, and one per piece of advice.
+/// The use of a marked element, an accepted unknown field, or advice. A resource has one notice per element, however
+/// often it uses it, and one per piece of advice.
 #[derive(Debug, Clone)]
 pub(super) struct Notice {
     pub(super) about: About,

@@ -1,15 +1,15 @@
 //! Positions in YAML and JSON text: of a field path, and of each resource.
 //!
-//! Readers keep no positions. A position is computed only for a finding: the text is parsed again and followed along the
-//! field path. JSON is parsed as YAML, of which it is a subset.
+//! Readers keep no positions. A position is computed only for a finding: the text is parsed again and followed along
+//! the field path. JSON is parsed as YAML, of which it is a subset.
 
 use serde_saphyr::granit_parser::{Event, Parser, Span, StrInput};
 
 use crate::Position;
 use crate::path::{FieldPath, Step};
 
-/// Returns the position of the field at `path`. For a field that the text does not show (it is missing, or comes from an
-/// alias or a merge key), returns the position of the innermost value around it.
+/// Returns the position of the field at `path`. For a field that the text does not show (it is missing, or comes from
+/// an alias or a merge key), returns the position of the innermost value around it.
 pub(super) fn locate(text: &str, path: &FieldPath) -> Option<Position> {
     let mut events = Events(Parser::new_from_str(text));
     loop {

@@ -1,5 +1,5 @@
-//! Files in text format and binary, and messages of programs. `prost-reflect` reads a message as a whole; then its fields
-//! are inspected and validated.
+//! Files in text format and binary, and messages of programs. `prost-reflect` reads a message as a whole; then its
+//! fields are inspected and validated.
 //!
 //! A file is a `DiscoveryResponse` or an `Any`. In text format a comment may name another message type, as the text
 //! format specification defines: `# proto-message: envoy.config.cluster.v3.Cluster`.
@@ -190,7 +190,8 @@ fn decode(schema: &Message, bytes: Bytes) -> Result<DynamicMessage, Reason> {
         .map_err(|error| Reason::Syntax(format!("malformed {}: {error}", schema.full_name())))
 }
 
-/// Returns the resources of a message: those of a response, the content of an `Any` or a wrapper, or the message itself.
+/// Returns the resources of a message: those of a response, the content of an `Any` or a wrapper, or the message
+/// itself.
 fn drafts(
     schema: &'static Message,
     message: &DynamicMessage,

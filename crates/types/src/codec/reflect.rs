@@ -63,8 +63,8 @@ impl Document {
         }
     }
 
-    /// Returns the position of a field in the file, by its path such as `items[0].by_name["a"]`; `None` in text format and
-    /// binary. A field without a line of its own has the position of the value around it.
+    /// Returns the position of a field in the file, by its path such as `items[0].by_name["a"]`; `None` in text format
+    /// and binary. A field without a line of its own has the position of the value around it.
     #[must_use]
     pub fn position(&self, path: &str) -> Option<Position> {
         let Source { text, line, item } = &self.source;

@@ -14,8 +14,8 @@ use crate::lifecycle::{DeprecatedUse, Policy};
 use crate::path::FieldPath;
 use crate::{Error, Position, ResourceType};
 
-/// Bytes of text that are parsed again to locate the findings of one document. Each finding costs one pass. Later findings
-/// have no position, so that a large file with many warnings still loads.
+/// Bytes of text that are parsed again to locate the findings of one document. Each finding costs one pass. Later
+/// findings have no position, so that a large file with many warnings still loads.
 const LOCATING_BUDGET: usize = 32 << 20;
 /// Lines of a snippet before and after the position.
 const CONTEXT_LINES: u32 = 2;
@@ -29,7 +29,8 @@ pub(super) enum Locating {
     No,
 }
 
-/// Notices of a document with a line, a column and a snippet of their own. Later ones have the position of their resource.
+/// Notices of a document with a line, a column and a snippet of their own. Later ones have the position of their
+/// resource.
 const MAX_LOCATED: usize = 100;
 /// Errors about disallowed elements that a document reports.
 const MAX_DISALLOWED: usize = 100;

@@ -54,22 +54,23 @@ impl Format {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Accepts fields that the descriptors do not know (`--allow-unknown-static-fields`) instead of rejecting the file: each is
-    /// a warning (V-58). Resources from YAML and JSON lose these fields; binary bodies keep them. In text format unknown fields are
-    /// always errors, because the parser cannot skip them.
+    /// Accepts fields that the descriptors do not know (`--allow-unknown-static-fields`) instead of rejecting the file:
+    /// each is a warning (V-58). Resources from YAML and JSON lose these fields; binary bodies keep them. In text
+    /// format unknown fields are always errors, because the parser cannot skip them.
     pub allow_unknown_fields: bool,
     /// Largest file that is parsed, in bytes. Larger files are errors.
     pub max_bytes: usize,
     /// Decides about deprecated fields and enum values (V-44, V-45). By default annotations alone decide.
     pub policy: Policy,
-    /// Looks for deprecated and unfinished elements (V-44, V-45, V-59), and for parts without effect, as by default. A program
-    /// whose resources are checked elsewhere may turn it off: then `policy` is not asked.
+    /// Looks for deprecated and unfinished elements (V-44, V-45, V-59), and for parts without effect, as by default. A
+    /// program whose resources are checked elsewhere may turn it off: then `policy` is not asked.
     pub check_life_cycle: bool,
-    /// Certificate providers of the clients' bootstrap (gRFC A29). An instance in a TLS context that is not among them is a
-    /// warning. `None`, the default: not known, and not checked.
+    /// Certificate providers of the clients' bootstrap (gRFC A29). An instance in a TLS context that is not among them
+    /// is a warning. `None`, the default: not known, and not checked.
     pub certificate_providers: Option<BTreeSet<String>>,
-    /// Rules of gRPC clients and servers. A resource that they alone read (an API listener, the listener of a gRPC server, a cluster
-    /// with a certificate provider) and that breaks one is a warning. `None`, the default: not checked.
+    /// Rules of gRPC clients and servers. A resource that they alone read (an API listener, the listener of a gRPC
+    /// server, a cluster with a certificate provider) and that breaks one is a warning. `None`, the default: not
+    /// checked.
     pub grpc_rules: Option<GrpcRules>,
 }
 

@@ -1,5 +1,5 @@
-//! The difference of two contents: each changed leaf is named once, by its own path or by that of a value around it which is new
-//! or gone as a whole.
+//! The difference of two contents: each changed leaf is named once, by its own path or by that of a value around it
+//! which is new or gone as a whole.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -40,8 +40,8 @@ pub enum ValueChange {
 }
 
 impl FieldChange {
-    /// Returns the path, such as `virtual_hosts["shop"].routes["prefix: /a"].route.cluster`. An item of a list has its natural key,
-    /// or else its index; one that is removed, its old index.
+    /// Returns the path, such as `virtual_hosts["shop"].routes["prefix: /a"].route.cluster`. An item of a list has its
+    /// natural key, or else its index; one that is removed, its old index.
     #[must_use]
     pub fn path(&self) -> String {
         self.path.to_string()

@@ -31,8 +31,8 @@ const WAYS: [fn(&Content) -> Option<String>; 12] = [
     |item| item.type_url().map(str::to_owned),
 ];
 
-/// Returns the keys of the items of two versions of a list: all by the first way in which every item of both has a key, and each
-/// item of one list another key.
+/// Returns the keys of the items of two versions of a list: all by the first way in which every item of both has a key,
+/// and each item of one list another key.
 pub(super) fn keys(old: &[Content], new: &[Content]) -> Option<(Vec<String>, Vec<String>)> {
     let mut ways = WAYS.iter();
     ways.find_map(|way| Some((unique(old, way)?, unique(new, way)?)))
@@ -92,8 +92,8 @@ fn brief_of(item: &Content, field: &str) -> Option<String> {
     Some(trimmed.map_or(inner.clone(), str::to_owned))
 }
 
-/// Returns a value in one line: `{prefix: /a, headers: [{name: x}]}`. Different values have different texts, unless they are
-/// hidden; `unique` finds those.
+/// Returns a value in one line: `{prefix: /a, headers: [{name: x}]}`. Different values have different texts, unless
+/// they are hidden; `unique` finds those.
 fn brief(content: &Content) -> String {
     match content {
         Content::Scalar(Value::String(text)) => text.clone(),

@@ -1,14 +1,16 @@
-//! Values that must not be shown: inline keys and passwords, tokens, headers that carry them, and fields that the API marks.
+//! Values that must not be shown: inline keys and passwords, tokens, headers that carry them, and fields that the API
+//! marks.
 //!
-//! The descriptors decide first ([`Secrecy`]). What they do not cover is hidden by names ([`hide_secrets`]): a `Struct` of an
-//! extension, messages of API v2, inline data of any message, and headers that carry credentials.
+//! The descriptors decide first ([`Secrecy`]). What they do not cover is hidden by names ([`hide_secrets`]): a `Struct`
+//! of an extension, messages of API v2, inline data of any message, and headers that carry credentials.
 
 use serde_json::Value;
 
 use super::node::{Content, Entry, Hidden};
 use crate::schema::{Field, Message};
 
-/// Words in the names of fields, of keys and of headers whose values are secrets. Names are compared without case and punctuation.
+/// Words in the names of fields, of keys and of headers whose values are secrets. Names are compared without case and
+/// punctuation.
 const SECRET_WORDS: [&str; 12] = [
     "password",
     "passwd",
@@ -23,7 +25,8 @@ const SECRET_WORDS: [&str; 12] = [
     "apikey",
     "accesskey",
 ];
-/// Word in the names of headers, and of keys of maps, whose values are secrets. Fields of messages about cookies are public.
+/// Word in the names of headers, and of keys of maps, whose values are secrets. Fields of messages about cookies are
+/// public.
 const COOKIE: &str = "cookie";
 /// Fields whose inline data is public. All other inline data may be a key.
 const PUBLIC_DATA: [&str; 6] = [
@@ -135,7 +138,8 @@ fn hide_texts(content: &mut Content) {
     }
 }
 
-/// Hides all values that have no descriptors. A message in a map, such as a filter's configuration under the filter's name, has.
+/// Hides all values that have no descriptors. A message in a map, such as a filter's configuration under the filter's
+/// name, has.
 fn hide_untyped(content: &mut Content, name: &str) {
     match content {
         Content::Message(_) => hide_secrets(content, name),

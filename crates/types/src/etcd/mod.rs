@@ -1,8 +1,8 @@
 //! Messages of etcd's v3 API that oxds uses.
 //!
-//! They are written by hand, because the published crate needs `protoc` at build time. Fields that oxds neither writes nor reads
-//! are left out; etcd ignores what is absent, and a decoder skips what it does not know. `interop` compares numbers and types with
-//! the `.proto` files of a released etcd.
+//! They are written by hand, because the published crate needs `protoc` at build time. Fields that oxds neither writes
+//! nor reads are left out; etcd ignores what is absent, and a decoder skips what it does not know. `interop` compares
+//! numbers and types with the `.proto` files of a released etcd.
 //!
 //! Source of all numbers: `etcdserverpb/rpc.proto`, `mvccpb/kv.proto` and `authpb/auth.proto` of etcd 3.7.
 

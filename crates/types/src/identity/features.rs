@@ -13,7 +13,8 @@ static V2: LazyLock<ClientFeatures> =
 static V3: LazyLock<ClientFeatures> =
     LazyLock::new(|| ClientFeatures::parse(include_str!("../../data/client-features/v3.txt")));
 
-/// The registered client features of a major. A client may send others: servers keep them, and ignore what they do not know.
+/// The registered client features of a major. A client may send others: servers keep them, and ignore what they do not
+/// know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFeatures(BTreeSet<&'static str>);
 

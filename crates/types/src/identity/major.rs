@@ -88,9 +88,9 @@ impl Majors {
         self
     }
 
-    /// Returns the majors of a server by the `server_features` in a gRPC bootstrap (gRFC A30): `xds_v3`, and likewise `xds_v4`
-    /// or `xds_v4alpha`, which is the server's opt-in. Every server supports v2, which has no feature. Other strings are
-    /// ignored.
+    /// Returns the majors of a server by the `server_features` in a gRPC bootstrap (gRFC A30): `xds_v3`, and likewise
+    /// `xds_v4` or `xds_v4alpha`, which is the server's opt-in. Every server supports v2, which has no feature. Other
+    /// strings are ignored.
     #[must_use]
     pub fn of_server<'a>(features: impl IntoIterator<Item = &'a str>) -> Self {
         let named = features.into_iter().filter_map(|feature| {

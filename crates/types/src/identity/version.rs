@@ -53,10 +53,11 @@ impl fmt::Display for SemVer {
     }
 }
 
-/// Returns name and version of a client for people: `envoy 1.40.0`. A client may send the version as text or as numbers.
+/// Returns name and version of a client for people: `envoy 1.40.0`. A client may send the version as text or as
+/// numbers.
 ///
-/// Never select fields or resources by it: other implementations, forks and backports have the same features under other
-/// names and versions (V-51). [`ClientApi`](super::ClientApi) has what a client supports.
+/// Never select fields or resources by it: other implementations, forks and backports have the same features under
+/// other names and versions (V-51). [`ClientApi`](super::ClientApi) has what a client supports.
 #[must_use]
 pub fn user_agent(node: &Node) -> String {
     let build = |build: &BuildVersion| {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::phase::Phase;
 
-/// Phases and dates of deprecated elements on one day, for example from the ledger of `oxds api clock`. An element without an
-/// entry is in the phase of its annotations. Cheap to clone.
+/// Phases and dates of deprecated elements on one day, for example from the ledger of `oxds api clock`. An element
+/// without an entry is in the phase of its annotations. Cheap to clone.
 ///
 /// This crate reads no clock: a program makes another value when a phase begins.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -12,11 +12,11 @@
 //! | warned | a warning; counted |
 //! | disallowed | an error, unless a runtime key allows it; then a warning that says so |
 //!
-//! An element is disallowed if the API has the annotation `envoy.annotations.disallowed_by_default`, if the clock says so, or
-//! if the runtime does. [`Policy::decide`] has the order of the runtime keys, which is Envoy's.
+//! An element is disallowed if the API has the annotation `envoy.annotations.disallowed_by_default`, if the clock says
+//! so, or if the runtime does. [`Policy::decide`] has the order of the runtime keys, which is Envoy's.
 //!
-//! Elements whose meaning may still change (`work_in_progress` of a field, a message or a file) are warned of and counted,
-//! and never disallowed.
+//! Elements whose meaning may still change (`work_in_progress` of a field, a message or a file) are warned of and
+//! counted, and never disallowed.
 
 mod annotations;
 mod clock;

@@ -12,8 +12,8 @@ const ENABLE_ALL: &str = "envoy.features.enable_all_deprecated_features";
 /// Runtime key that disallows all deprecated elements that no other key allows.
 const FAIL_ON_ANY: &str = "envoy.features.fail_on_any_deprecated_feature";
 
-/// Runtime and clock, which decide together about deprecated elements. Cheap to clone. The default has neither: annotations
-/// alone decide.
+/// Runtime and clock, which decide together about deprecated elements. Cheap to clone. The default has neither:
+/// annotations alone decide.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     runtime: Snapshot,
@@ -106,8 +106,9 @@ impl Policy {
     /// Decides about the use of an element.
     ///
     /// The order is that of Envoy (`Snapshot::deprecatedFeatureEnabled`): the key of the element itself; then
-    /// `envoy.features.enable_all_deprecated_features`; then the phase and `envoy.features.fail_on_any_deprecated_feature`.
-    /// So the key of an element can also disallow one that is only deprecated.
+    /// `envoy.features.enable_all_deprecated_features`; then the phase and
+    /// `envoy.features.fail_on_any_deprecated_feature`. So the key of an element can also disallow one that is only
+    /// deprecated.
     #[must_use]
     pub fn decide(&self, element: &Element) -> Decision {
         let entry = self.clock.entry(element.name());

@@ -1,4 +1,5 @@
-//! Replacements of deprecated elements, from the comments of the API (`data/replacements.txt`). Descriptors have no comments.
+//! Replacements of deprecated elements, from the comments of the API (`data/replacements.txt`). Descriptors have no
+//! comments.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;

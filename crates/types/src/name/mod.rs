@@ -229,7 +229,8 @@ impl XdstpName {
         };
         let no_type = || NameError::NoType(whole.to_owned());
         let rest = rest.strip_prefix("//").ok_or_else(no_type)?;
-        // xRFC TP1, "URI-based xDS resource names": directives are instructions for the client; names do not include them.
+        // xRFC TP1, "URI-based xDS resource names": directives are instructions for the client; names do not include
+        // them.
         let rest = rest
             .split_once('#')
             .map_or(rest, |(rest, _directives)| rest);

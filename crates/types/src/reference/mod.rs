@@ -1,5 +1,5 @@
-//! References between resources. `oxds validate` checks that they resolve (S-70), and make-before-break orders updates by
-//! them (S-51, S-52).
+//! References between resources. `oxds validate` checks that they resolve (S-70), and make-before-break orders updates
+//! by them (S-51, S-52).
 //!
 //! ```text
 //! listener ──► route configuration ──► cluster ──► assignment
@@ -7,8 +7,8 @@
 //!     └── TLS contexts ──► secret ◄────────┼──┘
 //!                           aggregate ─────┘
 //! ```
-//! A resource that the client reads from a file (`path`, `path_config_source`) is not a reference. A route that selects the
-//! cluster by a header or a plugin has no reference.
+//! A resource that the client reads from a file (`path`, `path_config_source`) is not a reference. A route that selects
+//! the cluster by a header or a plugin has no reference.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -271,8 +271,8 @@ impl CollectedReferences {
         }
     }
 
-    /// Adds the secrets of upstream and downstream TLS contexts, which have the same first fields. TLS contexts inside other
-    /// transport sockets (QUIC, PROXY protocol) are not searched.
+    /// Adds the secrets of upstream and downstream TLS contexts, which have the same first fields. TLS contexts inside
+    /// other transport sockets (QUIC, PROXY protocol) are not searched.
     fn transport_socket(&mut self, socket: &slim::TransportSocket) {
         let Some(config) = &socket.typed_config else {
             return;

@@ -1,5 +1,5 @@
-//! Messages of the API, reduced to the fields that refer to other resources. All other fields are skipped, so decoding is
-//! several times cheaper than that of the complete messages. A test compares names and numbers with the descriptors.
+//! Messages of the API, reduced to the fields that refer to other resources. All other fields are skipped, so decoding
+//! is several times cheaper than that of the complete messages. A test compares names and numbers with the descriptors.
 
 use bytes::Bytes;
 

@@ -1,9 +1,9 @@
 //! Resource types. The types of xDS are rows of a table; any other type is identified by its type URL.
 //!
-//! The order of the table is the order in which updates are sent, so that a resource arrives after the resources it depends
-//! on (xDS protocol, "Eventual consistency considerations": clusters, then endpoints, then listeners, then routes). Clusters
-//! and listeners refer to secrets: a client subscribes to those of a cluster after it has the cluster, so they come between.
-//! [`ResourceType`] sorts in that order. Types outside the table come last.
+//! The order of the table is the order in which updates are sent, so that a resource arrives after the resources it
+//! depends on (xDS protocol, "Eventual consistency considerations": clusters, then endpoints, then listeners, then
+//! routes). Clusters and listeners refer to secrets: a client subscribes to those of a cluster after it has the
+//! cluster, so they come between. [`ResourceType`] sorts in that order. Types outside the table come last.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub enum ApiVersion {
     V3,
 }
 
-/// The type of a resource: cluster, listener, … The value is cheap to clone. The v2 and v3 type URLs of a type give equal
-/// values.
+/// The type of a resource: cluster, listener, … The value is cheap to clone. The v2 and v3 type URLs of a type give
+/// equal values.
 ///
 /// ```
 /// use oxds_types::{ApiVersion, ResourceType};
@@ -170,9 +170,9 @@ impl ResourceType {
         self.row().map(|known| known.short_name)
     }
 
-    /// Returns whether every SotW response contains all resources that the client subscribes to, so that a missing resource
-    /// was deleted (LDS and CDS; xDS protocol, "Deleting Resources"). In these types a first request without names
-    /// subscribes to all resources.
+    /// Returns whether every SotW response contains all resources that the client subscribes to, so that a missing
+    /// resource was deleted (LDS and CDS; xDS protocol, "Deleting Resources"). In these types a first request without
+    /// names subscribes to all resources.
     #[must_use]
     pub fn all_resources_required_in_sotw(&self) -> bool {
         self.row()

@@ -179,8 +179,8 @@ impl FieldRules {
         }
     }
 
-    /// Returns the rule that an unset field breaks. A field with presence breaks only `required`, and in a oneof not even
-    /// that. A field without presence has its default value.
+    /// Returns the rule that an unset field breaks. A field with presence breaks only `required`, and in a oneof not
+    /// even that. A field without presence has its default value.
     fn when_unset(
         &self,
         rules: &pgv::FieldRules,

@@ -117,11 +117,12 @@ struct RtdsFields {
 }
 
 impl Layered {
-    /// Reads a YAML or JSON file: an Envoy bootstrap with `layered_runtime`, of which other fields are ignored, or the content of
-    /// `layered_runtime` alone (`layers`).
+    /// Reads a YAML or JSON file: an Envoy bootstrap with `layered_runtime`, of which other fields are ignored, or the
+    /// content of `layered_runtime` alone (`layers`).
     ///
     /// # Errors
-    /// The file cannot be read, has no layers, or a layer is invalid. An unknown sort of layer is reported with the known ones.
+    /// The file cannot be read, has no layers, or a layer is invalid. An unknown sort of layer is reported with the
+    /// known ones.
     pub fn read(path: &Path) -> Result<Self, DiskError> {
         let bytes = file::read(path, MAX_FILE).map_err(|error| DiskError::new(path, error))?;
         let file: File = oxds_settings::read(&bytes).map_err(|error| DiskError {
@@ -162,8 +163,8 @@ impl Layered {
         Ok(layered)
     }
 
-    /// Returns the static clusters of the bootstrap by name: the address of its only endpoint, `HOST:PORT`, or the reason why a
-    /// cluster has none that can be used without TLS.
+    /// Returns the static clusters of the bootstrap by name: the address of its only endpoint, `HOST:PORT`, or the
+    /// reason why a cluster has none that can be used without TLS.
     pub fn clusters(&self) -> impl Iterator<Item = (&str, Result<&str, &str>)> {
         let clusters = self.clusters.iter();
         clusters.map(|(name, address)| {

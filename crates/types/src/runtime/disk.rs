@@ -5,8 +5,8 @@
 //!        ▲                        └─ differs, at most 10 times
 //!        └────────────────────────────┘
 //! ```
-//! Stamps of all files are compared before and after a read. So a link that is turned over, or a file that is replaced, never
-//! leads to a mixture of old and new values.
+//! Stamps of all files are compared before and after a read. So a link that is turned over, or a file that is replaced,
+//! never leads to a mixture of old and new values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +29,9 @@ const MAX_ENTRIES: usize = 2 * MAX_KEYS;
 
 /// A layer on disk.
 ///
-/// A folder has a file per key: nested folders become dotted keys, lines that begin with `#` are comments, and hidden names are
-/// skipped. To replace a folder as a whole, let its path be a symbolic link and turn it over. A file is a YAML or JSON mapping.
+/// A folder has a file per key: nested folders become dotted keys, lines that begin with `#` are comments, and hidden
+/// names are skipped. To replace a folder as a whole, let its path be a symbolic link and turn it over. A file is a
+/// YAML or JSON mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disk {
     path: PathBuf,
@@ -102,7 +103,8 @@ impl Disk {
         &self.path
     }
 
-    /// Returns the path without symbolic links; `None` while it does not exist. A link that is turned over leads to another one.
+    /// Returns the path without symbolic links; `None` while it does not exist. A link that is turned over leads to
+    /// another one.
     #[must_use]
     pub fn real_path(&self) -> Option<PathBuf> {
         self.path.canonicalize().ok()

@@ -24,7 +24,8 @@ pub struct Runtime(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    /// Errors of layers whose last valid content stays in use. Held while the snapshot is replaced, so that no change is lost.
+    /// Errors of layers whose last valid content stays in use. Held while the snapshot is replaced, so that no change
+    /// is lost.
     errors: Mutex<BTreeMap<String, String>>,
     current: ArcSwap<Snapshot>,
     readers: Arc<Readers>,
@@ -156,7 +157,8 @@ impl Runtime {
         Ok(changed)
     }
 
-    /// Records that a layer could not be loaded. Its content stays. Returns whether the error differs from the last one.
+    /// Records that a layer could not be loaded. Its content stays. Returns whether the error differs from the last
+    /// one.
     pub fn failed(&self, layer: &str, error: impl fmt::Display) -> bool {
         self.0.load_error.fetch_add(1, Relaxed);
         let error = error.to_string();
@@ -207,8 +209,8 @@ impl Runtime {
         admin(&self.0.current.load()).is_some()
     }
 
-    /// Calls `notify` after every change of a value, on the thread that changes it, until the subscription is dropped. It must
-    /// not block.
+    /// Calls `notify` after every change of a value, on the thread that changes it, until the subscription is dropped.
+    /// It must not block.
     pub fn on_change(&self, notify: impl Fn() + Send + Sync + 'static) -> Subscription {
         let notify: Arc<Notify> = Arc::new(notify);
         let mut subscribers = lock(&self.0.subscribers);

@@ -11,7 +11,8 @@ use envoy_types::pb::google::protobuf::{Struct, Value as ProtoValue, value::Kind
 use super::value::{Denominator, Value};
 use crate::text;
 
-/// Number of keys of a layer. An Envoy has some hundred; the limit keeps a mistake, such as a wrong folder, from filling memory.
+/// Number of keys of a layer. An Envoy has some hundred; the limit keeps a mistake, such as a wrong folder, from
+/// filling memory.
 pub const MAX_KEYS: usize = 100_000;
 /// Bytes of a key.
 pub const MAX_KEY: usize = 1024;
@@ -122,8 +123,8 @@ impl Layer {
         }
     }
 
-    /// Returns a layer with the variables whose names begin with [`ENVIRONMENT_PREFIX`]: the features that gRPC guards. A key is the
-    /// name of a variable. A variable that is larger than a value may be is left out.
+    /// Returns a layer with the variables whose names begin with [`ENVIRONMENT_PREFIX`]: the features that gRPC guards.
+    /// A key is the name of a variable. A variable that is larger than a value may be is left out.
     pub fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Self {
         let mut layer = Self::new("environment", Source::Environment);
         for (name, value) in variables {
@@ -167,8 +168,8 @@ impl Layer {
         Ok(self)
     }
 
-    /// Returns the layer with the values of a structure, as RTDS and Envoy's static layer have it: nested structures become
-    /// dotted keys, a structure with `numerator` or `denominator` a fraction.
+    /// Returns the layer with the values of a structure, as RTDS and Envoy's static layer have it: nested structures
+    /// become dotted keys, a structure with `numerator` or `denominator` a fraction.
     ///
     /// # Errors
     /// A value is a list or null, two values have one key, or a limit is exceeded.

@@ -1,7 +1,7 @@
 //! Snapshots: layers as one.
 //!
-//! A snapshot shares the values of its layers, and no merged copy is made: a read asks the layers from the last to the first, and
-//! there are few. So a change costs what it touches, however many keys the other layers have.
+//! A snapshot shares the values of its layers, and no merged copy is made: a read asks the layers from the last to the
+//! first, and there are few. So a change costs what it touches, however many keys the other layers have.
 
 use std::cmp::Reverse;
 use std::iter::Peekable;
@@ -66,8 +66,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns a snapshot in which a layer has another content. `touched` has all keys that may differ, each once; the others are
-    /// not looked at.
+    /// Returns a snapshot in which a layer has another content. `touched` has all keys that may differ, each once; the
+    /// others are not looked at.
     pub(super) fn with_layer<'k>(
         &self,
         index: usize,
@@ -151,7 +151,8 @@ impl Snapshot {
         self.entries_after(prefix, None)
     }
 
-    /// Returns the keys that begin with `prefix` and come after `after`, sorted. The keys before them are not looked at.
+    /// Returns the keys that begin with `prefix` and come after `after`, sorted. The keys before them are not looked
+    /// at.
     pub fn entries_after<'a>(
         &'a self,
         prefix: &'a str,
@@ -229,8 +230,8 @@ mod tests {
         shown.collect()
     }
 
-    /// Given overlapping layers, then the keys come in order, each once, from the last layer that has it, and a page begins
-    /// after the last one.
+    /// Given overlapping layers, then the keys come in order, each once, from the last layer that has it, and a page
+    /// begins after the last one.
     #[test]
     fn v47_keys_of_all_layers_come_in_order() {
         let layers = vec![
@@ -277,8 +278,8 @@ mod tests {
         check(2);
     }
 
-    /// Given a million keys in ten layers, when one key of the admin layer changes, then what is allocated does not depend on
-    /// the other layers: they are shared with the snapshot before.
+    /// Given a million keys in ten layers, when one key of the admin layer changes, then what is allocated does not
+    /// depend on the other layers: they are shared with the snapshot before.
     #[test]
     fn v47_change_of_one_key_touches_no_other_layer() {
         let large = (0..10).map(|number| {

@@ -7,8 +7,8 @@ use serde_json::Value;
 /// The address of each static cluster by its name, as `HOST:PORT`, or the reason why it has none.
 pub(super) type Addresses = BTreeMap<String, Result<String, String>>;
 
-/// Reads the addresses of `static_resources.clusters`. Clusters that nothing refers to may be of any form, so an unusual one is
-/// an error only when its address is needed.
+/// Reads the addresses of `static_resources.clusters`. Clusters that nothing refers to may be of any form, so an
+/// unusual one is an error only when its address is needed.
 pub(super) fn addresses(static_resources: &Value) -> Addresses {
     let clusters = list(static_resources, "clusters").iter();
     let named = clusters.filter_map(|cluster| {

@@ -234,7 +234,8 @@ mod handle {
         Runtime::new(vec![layer("disk", &[("a", "1")]), admin]).unwrap()
     }
 
-    /// Given a subscription, when a value changes, then it is notified; when nothing changes, or it is dropped, then not.
+    /// Given a subscription, when a value changes, then it is notified; when nothing changes, or it is dropped, then
+    /// not.
     #[test]
     fn v47_subscription_is_notified_of_changes_only() {
         let runtime = runtime();
@@ -456,8 +457,8 @@ mod disk {
         }
     }
 
-    /// Given two folders behind a link that is turned over without end, when the layer is read, then its values are all old
-    /// or all new.
+    /// Given two folders behind a link that is turned over without end, when the layer is read, then its values are all
+    /// old or all new.
     #[cfg(unix)]
     #[test]
     fn v47_turned_link_never_mixes_values() {

@@ -58,8 +58,8 @@ impl Denominator {
 }
 
 impl Value {
-    /// Reads the text of a file, a command line or a query: a number, `true` or `false` in any case, the YAML or JSON form of a
-    /// fraction, or else text. Space around the first three is ignored.
+    /// Reads the text of a file, a command line or a query: a number, `true` or `false` in any case, the YAML or JSON
+    /// form of a fraction, or else text. Space around the first three is ignored.
     ///
     /// ```
     /// use oxds_types::runtime::{Denominator, Value};
@@ -82,8 +82,8 @@ impl Value {
         fraction(trimmed).unwrap_or_else(|| Self::Text(text.to_owned()))
     }
 
-    /// Returns the value as a switch: a boolean, or an integer, for which zero is `false`. `None` for other values, which
-    /// leave a switch at its default, as in Envoy's `getBoolean`.
+    /// Returns the value as a switch: a boolean, or an integer, for which zero is `false`. `None` for other values,
+    /// which leave a switch at its default, as in Envoy's `getBoolean`.
     #[must_use]
     pub fn as_flag(&self) -> Option<bool> {
         match self {

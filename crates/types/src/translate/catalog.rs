@@ -143,8 +143,8 @@ impl Catalog {
         self.major
     }
 
-    /// Returns the full name of the message that this message becomes: its own if it is the same in the major. `None` if
-    /// the descriptors do not know the message, or the major has no such message.
+    /// Returns the full name of the message that this message becomes: its own if it is the same in the major. `None`
+    /// if the descriptors do not know the message, or the major has no such message.
     pub(super) fn name(&self, message: &str) -> Option<&str> {
         let slot = &self.slots[*self.index.get(message)?];
         let chain = self.chain(slot)?;

@@ -23,8 +23,8 @@ pub enum Correction {
         /// Why the annotation is not enough.
         reason: &'static str,
     },
-    /// A deprecated field has a replacement in the same message, which takes its value if it is not set itself. It counts
-    /// once a major has removed the deprecated field.
+    /// A deprecated field has a replacement in the same message, which takes its value if it is not set itself. It
+    /// counts once a major has removed the deprecated field.
     Replaced {
         /// Full name of the message in the older major.
         parent: String,

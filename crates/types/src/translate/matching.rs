@@ -77,8 +77,8 @@ fn annotation(
 /// Pairs of fields, or of enum values: from the older major, and from the next one.
 pub(super) type Matches<T> = Vec<(T, T)>;
 
-/// Returns the fields of a message that the next major has, too. The errors name fields whose match is not clear; of the
-/// fields that claim the same one, the first has it.
+/// Returns the fields of a message that the next major has, too. The errors name fields whose match is not clear; of
+/// the fields that claim the same one, the first has it.
 pub(super) fn fields(
     renames: &Renames,
     old: &MessageDescriptor,

@@ -176,7 +176,8 @@ impl Plan {
 
 /// Looks up the plan of a message: its slot, and the full name of its result.
 pub(super) trait Slots {
-    /// Returns the slot of a message, and the name of its result, which a removed message lacks; `None` for a message without slot.
+    /// Returns the slot of a message, and the name of its result, which a removed message lacks; `None` for a message
+    /// without slot.
     fn find(&self, message: &str) -> Option<(usize, Option<String>)>;
 }
 

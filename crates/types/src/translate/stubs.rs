@@ -378,7 +378,8 @@ fn is_boxed(field: &FieldDescriptor) -> bool {
     false
 }
 
-/// Returns the path of the type that `prost` generates for a message: `shop.v1.Order.Item` is `crate::shop::v1::order::Item`.
+/// Returns the path of the type that `prost` generates for a message: `shop.v1.Order.Item` is
+/// `crate::shop::v1::order::Item`.
 fn path(message: &MessageDescriptor) -> String {
     let mut path = module(message.package_name());
     let inner = message.full_name()[message.package_name().len()..].trim_start_matches('.');

@@ -225,7 +225,8 @@ fn v40_unknown_fields_and_types_are_kept() {
     assert_eq!(passed, any);
 }
 
-/// Given a `TypedStruct` in an `Any`, when it is translated, then its type URL and the JSON names in its `Struct` change.
+/// Given a `TypedStruct` in an `Any`, when it is translated, then its type URL and the JSON names in its `Struct`
+/// change.
 #[test]
 fn v40_typed_struct_is_translated_by_json_names() {
     for holder in ["xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"] {
@@ -316,7 +317,8 @@ const V3: (&str, &str) = (
      enum Color { NONE = 0; CRIMSON = 1; BLUE = 2; GREEN = 3; }",
 );
 
-/// Given a v1 message with v1 and v2 content, when it is translated to v3alpha, then the majors in between are followed.
+/// Given a v1 message with v1 and v2 content, when it is translated to v3alpha, then the majors in between are
+/// followed.
 #[test]
 fn v40_majors_in_between_are_followed() {
     let text = "note: 'a' count: -5 color: BLUE main { name: 'x' }
@@ -340,8 +342,8 @@ fn v40_majors_in_between_are_followed() {
     assert_eq!(item.to_string(), "shop.v2.Item does not exist in v3alpha");
 }
 
-/// Given `Any` messages and a `TypedStruct` of a removed type, when they are translated, then their fields, items and entries
-/// are dropped whole.
+/// Given `Any` messages and a `TypedStruct` of a removed type, when they are translated, then their fields, items and
+/// entries are dropped whole.
 #[test]
 fn v40_any_of_a_removed_type_is_dropped_whole() {
     let old = (
@@ -476,8 +478,8 @@ fn v40_changed_types_are_reported() {
     );
 }
 
-/// Given a message of a package without other versions, when it is translated, then it keeps its type, and the content of
-/// its `Any` messages is translated.
+/// Given a message of a package without other versions, when it is translated, then it keeps its type, and the content
+/// of its `Any` messages is translated.
 #[test]
 fn v40_message_without_versions_keeps_its_type() {
     let other = (
@@ -493,8 +495,8 @@ fn v40_message_without_versions_keeps_its_type() {
     );
 }
 
-/// Given a deprecated field that the next major removed, when its replacement is known, then it gets the value, unless it
-/// is set itself.
+/// Given a deprecated field that the next major removed, when its replacement is known, then it gets the value, unless
+/// it is set itself.
 #[test]
 fn v46_replacement_gets_the_value_of_a_removed_field() {
     let v1 = (

@@ -49,8 +49,8 @@ impl fmt::Display for NotTranslated {
 impl std::error::Error for NotTranslated {}
 
 impl Translator {
-    /// Reads the lineage of all messages. `from` has the messages that are translated, `to` those of the major; a tree with
-    /// several majors is both.
+    /// Reads the lineage of all messages. `from` has the messages that are translated, `to` those of the major; a tree
+    /// with several majors is both.
     ///
     /// # Errors
     /// The annotations contradict each other: all errors. [`check`](Self::check) finds those between fields.
@@ -94,8 +94,8 @@ impl Translator {
         self.0.major()
     }
 
-    /// Returns the full name of the message that this message becomes: its own if it is the same in the major. `None` if
-    /// the descriptors do not know the message, or the major has no such message.
+    /// Returns the full name of the message that this message becomes: its own if it is the same in the major. `None`
+    /// if the descriptors do not know the message, or the major has no such message.
     #[must_use]
     pub fn name(&self, message: &str) -> Option<&str> {
         self.0.name(message)
@@ -107,8 +107,8 @@ impl Translator {
         self.0.majors()
     }
 
-    /// Returns a Rust skeleton for the pairs of messages that need a decision: one function each, with every unchanged field
-    /// done and a `todo!` per changed one. `None` if no pair needs one.
+    /// Returns a Rust skeleton for the pairs of messages that need a decision: one function each, with every unchanged
+    /// field done and a `todo!` per changed one. `None` if no pair needs one.
     #[must_use]
     pub fn skeleton(&self) -> Option<String> {
         skeleton(&self.0)
@@ -117,8 +117,8 @@ impl Translator {
     /// Translates an encoded message. Fields that the other major lacks are dropped and reported.
     ///
     /// # Errors
-    /// A message of a newer major has fields that this one lacks, the message itself does not exist in the major, or the
-    /// bytes are malformed: at most 1000 fields.
+    /// A message of a newer major has fields that this one lacks, the message itself does not exist in the major, or
+    /// the bytes are malformed: at most 1000 fields.
     pub fn translate(&self, message: &str, value: &[u8]) -> Result<Translation, NotTranslated> {
         let mut dropped = Vec::new();
         let mut note = |trail: &Trail<'_>, cause| {
@@ -175,8 +175,8 @@ impl Translator {
         Ok((translated, translation.dropped))
     }
 
-    /// Rewrites a message, and returns its new name and bytes, and whether a message became one of an older major and lost
-    /// a field. Nothing is returned for a message that does not exist in the major, which is noted.
+    /// Rewrites a message, and returns its new name and bytes, and whether a message became one of an older major and
+    /// lost a field. Nothing is returned for a message that does not exist in the major, which is noted.
     pub(crate) fn rewrite(
         &self,
         message: &str,
@@ -204,7 +204,8 @@ impl Translator {
         (Some((to.to_owned(), out)), rewriter.lost_down)
     }
 
-    /// Returns the number that a field of a message has in the major; `None` if the message or the field does not exist there.
+    /// Returns the number that a field of a message has in the major; `None` if the message or the field does not exist
+    /// there.
     #[must_use]
     pub fn field(&self, message: &str, number: u32) -> Option<u32> {
         self.0.field(message, number)

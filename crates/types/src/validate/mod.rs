@@ -1,7 +1,7 @@
 //! Validation rules that the API carries in its options (`validate.rules`, from protoc-gen-validate).
 //!
-//! Rules are compiled once per message type (`rules`). A check visits the fields that are set, and the few that must not be
-//! unset (`check`). It includes the message in an `Any`, if the descriptors know its type.
+//! Rules are compiled once per message type (`rules`). A check visits the fields that are set, and the few that must
+//! not be unset (`check`). It includes the message in an `Any`, if the descriptors know its type.
 
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, ReflectMessage};
@@ -26,8 +26,9 @@ pub struct Violation {
     pub value: String,
 }
 
-/// Checks a message of [`descriptor::pool`](crate::descriptor::pool), and the messages in it. Returns all violations; none
-/// for a message type that the descriptors do not have. A message that nests more than 100 levels deep has one violation.
+/// Checks a message of [`descriptor::pool`](crate::descriptor::pool), and the messages in it. Returns all violations;
+/// none for a message type that the descriptors do not have. A message that nests more than 100 levels deep has one
+/// violation.
 #[must_use]
 pub fn validate(message: &DynamicMessage) -> Vec<Violation> {
     let mut violations = Vec::new();

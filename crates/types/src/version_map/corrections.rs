@@ -1,5 +1,5 @@
-//! Facts about v2 and v3 of Envoy's API that no annotation states. The v2 descriptors have no options, so the renames of
-//! v2 are here.
+//! Facts about v2 and v3 of Envoy's API that no annotation states. The v2 descriptors have no options, so the renames
+//! of v2 are here.
 
 use crate::translate::Correction;
 

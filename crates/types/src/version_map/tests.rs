@@ -25,8 +25,8 @@ fn pairs() -> impl Iterator<Item = (&'static Message, &'static Message)> {
         .filter_map(move |message| both(message.full_name()))
 }
 
-/// Given all fields of v2, when they are translated, then a field whose number v3 still has keeps its number. The test fails
-/// when a new release of the API renames a field: `corrections` must then say what it means.
+/// Given all fields of v2, when they are translated, then a field whose number v3 still has keeps its number. The test
+/// fails when a new release of the API renames a field: `corrections` must then say what it means.
 #[test]
 fn s62_field_with_a_shared_number_keeps_it() {
     let (mut messages, mut fields, mut other) = (0, 0, Vec::new());
@@ -103,7 +103,8 @@ fn rewritten(from: &'static Message, to: ApiVersion, bytes: &[u8]) -> (Vec<u8>, 
 }
 
 proptest! {
-    /// Given any v3 message, when it is converted to v2, then the result decodes as v2, and converts back to the same bytes.
+    /// Given any v3 message, when it is converted to v2, then the result decodes as v2, and converts back to the same
+    /// bytes.
     #[test]
     fn s62_conversion_to_v2_and_back_is_lossless(seed: u64) {
         let mut generator = Generator(seed);

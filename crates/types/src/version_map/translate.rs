@@ -21,7 +21,8 @@ pub fn to_v2(message: &str, value: &[u8]) -> Result<Vec<u8>, Vec<NotRepresentabl
     translate(ApiVersion::V2, message, value)
 }
 
-/// Translates an encoded v2 message, or a v3 message with v2 content, to v3. `message` is its full name in either version.
+/// Translates an encoded v2 message, or a v3 message with v2 content, to v3. `message` is its full name in either
+/// version.
 ///
 /// # Errors
 /// The fields that v3 cannot express: at least one, at most twenty.
@@ -55,8 +56,8 @@ fn translate(
     }
 }
 
-/// Translates an encoded message at `path` to v3. Fields that v3 lacks are noted and omitted, so the result is then useful
-/// only to find more.
+/// Translates an encoded message at `path` to v3. Fields that v3 lacks are noted and omitted, so the result is then
+/// useful only to find more.
 pub(crate) fn rewrite(
     message: &str,
     value: &[u8],
@@ -80,7 +81,8 @@ pub(crate) fn rewrite(
     rewritten.map(|(_, value)| value).unwrap_or_default()
 }
 
-/// Returns whether an encoded message may have content that v3 lacks: it names a message of Envoy that is not one of v3.
+/// Returns whether an encoded message may have content that v3 lacks: it names a message of Envoy that is not one of
+/// v3.
 ///
 /// The content of an `Any`, at every depth, is preceded or followed by its type URL, which is not compressed.
 pub(crate) fn may_be_old(value: &[u8]) -> bool {

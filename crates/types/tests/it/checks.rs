@@ -1,4 +1,5 @@
-//! S-71: files are parsed and validated, `Any` messages included. Unknown fields are errors, deprecated fields are warnings.
+//! S-71: files are parsed and validated, `Any` messages included. Unknown fields are errors, deprecated fields are
+//! warnings.
 
 use std::path::Path;
 
@@ -52,8 +53,8 @@ fn s71_broken_rule_has_position_path_rule_and_value() {
     );
 }
 
-/// Given an invalid resource with an `xdstp` name in another spelling, then its error has the name under which clients ask
-/// for it (S-73).
+/// Given an invalid resource with an `xdstp` name in another spelling, then its error has the name under which clients
+/// ask for it (S-73).
 #[test]
 fn s73_errors_have_the_canonical_name() {
     let text = ASSIGNMENT.replace("8080", "99999").replace(
@@ -183,7 +184,8 @@ fn s71_value_of_wrong_type_is_an_error_with_path() {
     );
 }
 
-/// Given values that are of no form of their field / when they are read from YAML and JSON / then the errors name the field and what it expects.
+/// Given values that are of no form of their field / when they are read from YAML and JSON / then the errors name the
+/// field and what it expects.
 #[test]
 fn s71_value_of_wrong_form_names_field_and_what_fits() {
     let seconds = "expected a duration in seconds, such as 1.5s";

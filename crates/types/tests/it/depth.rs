@@ -185,8 +185,8 @@ fn any_in_any_of_a_resource_is_invalid() {
     }
 }
 
-/// Given values in `Struct` and `ListValue`, in a field and in an `Any`, which have two or three messages for each level of a text,
-/// then every format refuses those that no protobuf decoder reads, with path and line.
+/// Given values in `Struct` and `ListValue`, in a field and in an `Any`, which have two or three messages for each
+/// level of a text, then every format refuses those that no protobuf decoder reads, with path and line.
 #[test]
 fn levels_of_struct_and_list_values_are_counted() {
     let structs = |levels| nested(levels, |inner| format!("{{\"a\": {inner}}}"), "{}");

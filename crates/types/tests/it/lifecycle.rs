@@ -88,7 +88,8 @@ fn v44_every_format_warns() {
     }
 }
 
-/// Given a program that checks its resources elsewhere, then nothing is looked for, and nothing is disallowed, in any format.
+/// Given a program that checks its resources elsewhere, then nothing is looked for, and nothing is disallowed, in any
+/// format.
 #[test]
 fn v44_life_cycle_is_not_checked_if_turned_off() {
     let mut unchecked = Options::default();
@@ -308,7 +309,8 @@ eds_cluster_config:
     assert!(found[0].ends_with(end), "{found:?}");
 }
 
-/// Given a field, a message and a file that are work in progress, then each use is a warning, and nothing can disallow it.
+/// Given a field, a message and a file that are work in progress, then each use is a warning, and nothing can disallow
+/// it.
 #[test]
 fn v59_work_in_progress_is_a_warning() {
     let of_type =
@@ -347,8 +349,8 @@ typed_config: { '@type': type.googleapis.com/envoy.extensions.filters.http.thrif
     }
 }
 
-/// Given unknown fields in text and in binary form, when they are accepted, then each is a warning with type and name or
-/// number, and the binary form is passed on with it.
+/// Given unknown fields in text and in binary form, when they are accepted, then each is a warning with type and name
+/// or number, and the binary form is passed on with it.
 #[test]
 fn v58_accepted_unknown_fields_are_warnings_and_kept() {
     let mut lenient = Options::default();
@@ -378,8 +380,8 @@ fn v58_accepted_unknown_fields_are_warnings_and_kept() {
     assert_eq!(loaded[0].any.value.as_ref(), body);
 }
 
-/// Given a message of a program with an `Any` whose content has an unknown field, when unknown fields are accepted, then the
-/// canonical bytes still have it.
+/// Given a message of a program with an `Any` whose content has an unknown field, when unknown fields are accepted,
+/// then the canonical bytes still have it.
 #[test]
 fn v58_unknown_field_in_an_any_survives_the_canonical_form() {
     use envoy_types::pb::envoy::config::core::v3::TypedExtensionConfig;

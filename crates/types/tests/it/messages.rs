@@ -35,8 +35,8 @@ fn cluster() -> Cluster {
     }
 }
 
-/// Given equal messages with maps in different orders, when they are checked, then the resources have equal bytes, also for
-/// a map in an `Any`. A file with the same content gives the same resource.
+/// Given equal messages with maps in different orders, when they are checked, then the resources have equal bytes, also
+/// for a map in an `Any`. A file with the same content gives the same resource.
 #[test]
 fn s29_equal_messages_become_equal_resources() {
     let one = check(&cluster(), None).unwrap();
@@ -60,7 +60,8 @@ fn s29_equal_messages_become_equal_resources() {
     assert_eq!((&read[0].any, read[0].version), (&one.any, one.version));
 }
 
-/// Given a message that breaks two rules of the API, when it is checked, then both errors are reported with their paths.
+/// Given a message that breaks two rules of the API, when it is checked, then both errors are reported with their
+/// paths.
 #[test]
 fn s71_invalid_message_reports_every_error() {
     let invalid = check(

@@ -111,8 +111,8 @@ fn yaml_of(any: &Any) -> String {
     String::from_utf8(encode(std::slice::from_ref(any), Format::Yaml).unwrap()).unwrap()
 }
 
-/// Given a v2 configuration as `TypedStruct`, in v2 and in v3 listeners and with fields in any order, when the file is read,
-/// then its type URL and names are those of v3.
+/// Given a v2 configuration as `TypedStruct`, in v2 and in v3 listeners and with fields in any order, when the file is
+/// read, then its type URL and names are those of v3.
 #[test]
 fn v57_typed_struct_of_v2_is_read_as_v3() {
     let holder = |holder: &str, version: &str, fields: &str| {
@@ -192,8 +192,8 @@ fn v55_v56_type_url_of_each_resource_decides_its_major() {
     }
 }
 
-/// Given a bootstrap as `Any` of v2, as `Any` of v3, and bare, in every format, when it is read, then all are the same v3
-/// message; it is written in either form.
+/// Given a bootstrap as `Any` of v2, as `Any` of v3, and bare, in every format, when it is read, then all are the same
+/// v3 message; it is written in either form.
 #[test]
 fn v55_bootstrap_is_any_of_either_major_or_bare() {
     use oxds_types::codec::{Document, read_documents, write_documents};
@@ -242,8 +242,8 @@ fn v55_bootstrap_is_any_of_either_major_or_bare() {
     }
 }
 
-/// Given v2 files with fields that v3 removed, when they are read, then each field is an error with position and path. A
-/// field that neither version has is an unknown field.
+/// Given v2 files with fields that v3 removed, when they are read, then each field is an error with position and path.
+/// A field that neither version has is an unknown field.
 #[test]
 fn s64_removed_v2_fields_are_errors_with_path() {
     let errors = yaml_errors(
@@ -298,8 +298,8 @@ fn s64_v2_files_are_validated_by_v3_rules() {
     );
 }
 
-/// Given a resource with `Any` messages at three depths, when it is converted to v2, then all type URLs are those of v2, and
-/// the conversion back restores the bytes.
+/// Given a resource with `Any` messages at three depths, when it is converted to v2, then all type URLs are those of
+/// v2, and the conversion back restores the bytes.
 #[test]
 fn s62_every_nested_any_is_converted() {
     let new = &yaml(V3)[0];
@@ -315,8 +315,8 @@ fn s62_every_nested_any_is_converted() {
     assert_eq!(to_v3("envoy.api.v2.Listener", &old).unwrap(), new.any.value);
 }
 
-/// Given an `Any` of a custom type, when it is converted to v2, then it is not changed. A type of Envoy that v2 lacks is an
-/// error.
+/// Given an `Any` of a custom type, when it is converted to v2, then it is not changed. A type of Envoy that v2 lacks
+/// is an error.
 #[test]
 fn s62_custom_extensions_are_not_converted() {
     let any = |name: &str| Any {

@@ -147,7 +147,8 @@ impl Entry {
         self.clear_failure();
     }
 
-    /// Applies `update` to the cached resource, which was sent again. Returns whether watchers had an error, which is over.
+    /// Applies `update` to the cached resource, which was sent again. Returns whether watchers had an error, which is
+    /// over.
     pub(super) fn confirm(&mut self, update: impl FnOnce(&mut CachedResource)) -> bool {
         let sender = self.resource.as_ref().map(|resource| resource.server);
         if let Some(resource) = &mut self.resource {
@@ -175,8 +176,8 @@ impl Entry {
         self.change(|extra| extra.failure = Some(failure));
     }
 
-    /// Drops the cached resource. Returns `false` if nothing was cached. The next error is new to watchers, even if they had the
-    /// same one while the resource was in use.
+    /// Drops the cached resource. Returns `false` if nothing was cached. The next error is new to watchers, even if
+    /// they had the same one while the resource was in use.
     pub(super) fn drop_resource(&mut self) -> bool {
         let is_dropped = self.resource.take().is_some();
         if is_dropped {

@@ -10,12 +10,12 @@
 //!   │          (within 30 s ─► Timeout, if the server's timeout is transient)
 //!   └─ server unreachable: an error for watchers, the state stays Requested
 //! ```
-//! A `ResourceError` from the server acts like an invalid update, with `ReceivedError` in place of `Nacked`. Whether an error
-//! keeps or drops the cached resource is configured per server; see [`DataErrors`](super::DataErrors).
+//! A `ResourceError` from the server acts like an invalid update, with `ReceivedError` in place of `Nacked`. Whether an
+//! error keeps or drops the cached resource is configured per server; see [`DataErrors`](super::DataErrors).
 //!
 //! This file has the watchers and the queries, `updates` what servers do, `entry` one watched name with its timers,
-//! `collection` the watches of more than one name, `status` what CSDS shows. A resource costs its bytes, its name, its parsed
-//! forms, and one `Entry`: a test counts the allocations.
+//! `collection` the watches of more than one name, `status` what CSDS shows. A resource costs its bytes, its name, its
+//! parsed forms, and one `Entry`: a test counts the allocations.
 
 mod collection;
 mod entry;
@@ -47,7 +47,8 @@ use crate::time::Instant;
 pub(super) struct Cache {
     entries: Entries,
     collections: WatchedCollections,
-    /// Names whose last watcher has left since [`end_unwatched`](Self::end_unwatched). They count one watcher until then.
+    /// Names whose last watcher has left since [`end_unwatched`](Self::end_unwatched). They count one watcher until
+    /// then.
     unwatched: BTreeSet<(ResourceType, Arc<str>)>,
     timers: Timers,
     events: EventQueue,
@@ -144,7 +145,8 @@ impl Cache {
                 .remove(&(resource_type.clone(), Arc::clone(name)))
     }
 
-    /// Removes a watcher. The name of the last one stays subscribed and cached until [`end_unwatched`](Self::end_unwatched).
+    /// Removes a watcher. The name of the last one stays subscribed and cached until
+    /// [`end_unwatched`](Self::end_unwatched).
     pub(super) fn unwatch(&mut self, resource_type: &ResourceType, name: &str) {
         let name: Arc<str> = name.into();
         let watchers = if selects_many(&name) {
@@ -164,8 +166,8 @@ impl Cache {
 
     /// Removes the next name without watchers, with its resource (C-116). Returns it, to be unsubscribed.
     ///
-    /// This happens when requests are written: as long as the server does not know that a name is unsubscribed, it would
-    /// not send the resource again.
+    /// This happens when requests are written: as long as the server does not know that a name is unsubscribed, it
+    /// would not send the resource again.
     pub(super) fn end_unwatched(&mut self) -> Option<(AuthorityId, ResourceType, Arc<str>)> {
         while let Some((resource_type, name)) = self.unwatched.pop_first() {
             if let Some(authority) = self.end(&resource_type, &name) {
@@ -184,7 +186,8 @@ impl Cache {
         let entry = self.entries.get_mut(resource_type, name)?;
         entry.watchers = 0;
         let authority = entry.authority;
-        // A member of a watched collection stays cached. A name without a resource would count as unanswered, although no watcher waits for it.
+        // A member of a watched collection stays cached. A name without a resource would count as unanswered, although
+        // no watcher waits for it.
         if entry.resource().is_none() || !self.collections.has(resource_type, name) {
             self.remove_entry(resource_type, name);
         }
@@ -215,8 +218,8 @@ impl Cache {
             .or_else(|| self.collections.authority(resource_type, name))
     }
 
-    /// Returns the cached resources of a type that are watched as members of a collection only: name, authority, and the
-    /// server that sent the resource last.
+    /// Returns the cached resources of a type that are watched as members of a collection only: name, authority, and
+    /// the server that sent the resource last.
     pub(super) fn mere_members(
         &self,
         resource_type: &ResourceType,
@@ -402,8 +405,8 @@ impl Cache {
                 // A member of a collection is listed even after a failed update, without a version: if the resource was
                 // deleted since, only a listed name can be in `removed_resources`.
                 Some(_) if is_collection => String::new(),
-                // After a failed update the server must send the resource again. If it returned to the cached version, a
-                // listed version would suppress that, and nothing else would clear the failure (C-111).
+                // After a failed update the server must send the resource again. If it returned to the cached version,
+                // a listed version would suppress that, and nothing else would clear the failure (C-111).
                 Some(_) => return None,
             };
             Some((name.to_string(), version))

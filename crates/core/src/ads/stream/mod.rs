@@ -7,9 +7,9 @@
 //!    │ backoff is over     ▼                    ▼ (an error)             ▼ (no error)
 //!    └──────────────── Backoff ◄────────────────┴────────────────────────┘
 //! ```
-//! Opening and Open return to Idle when the last subscription ends. The machine checks for subscriptions only when it is
-//! polled, so a name that is unsubscribed and subscribed again in between causes no reconnect. Open goes to Stale, and from
-//! there to Idle, when a version that was sent on the stream no longer holds; see [`AdsStream::supersede`].
+//! Opening and Open return to Idle when the last subscription ends. The machine checks for subscriptions only when it
+//! is polled, so a name that is unsubscribed and subscribed again in between causes no reconnect. Open goes to Stale,
+//! and from there to Idle, when a version that was sent on the stream no longer holds; see [`AdsStream::supersede`].
 
 mod type_state;
 
@@ -183,8 +183,8 @@ impl AdsStream {
     /// Another server's resources of the type replaced those of this server.
     ///
     /// This server must send its resources again when it returns, even if they did not change. If a request named their
-    /// version, the server would send nothing, and would never take over again. If the current stream already named that
-    /// version, the stream is replaced by a new one.
+    /// version, the server would send nothing, and would never take over again. If the current stream already named
+    /// that version, the stream is replaced by a new one.
     pub(super) fn supersede(&mut self, resource_type: &ResourceType) {
         let Some(state) = self.resource_types.get_mut(resource_type) else {
             return;
@@ -194,8 +194,8 @@ impl AdsStream {
         }
     }
 
-    /// Queues the ACK of a response, or a NACK with this reason. Returns `false` if no stream is open: then the response
-    /// is a late one, of a stream that has ended.
+    /// Queues the ACK of a response, or a NACK with this reason. Returns `false` if no stream is open: then the
+    /// response is a late one, of a stream that has ended.
     pub(super) fn handle_response(
         &mut self,
         resource_type: &ResourceType,
@@ -299,7 +299,8 @@ impl AdsStream {
                     .resource_types
                     .iter_mut()
                     .find(|(_, state)| state.has_request())?;
-                // xDS protocol, "ACK/NACK and versioning": the first request on a stream carries the node. Later ones need not.
+                // xDS protocol, "ACK/NACK and versioning": the first request on a stream carries the node. Later ones
+                // need not.
                 let node = (!std::mem::replace(node_sent, true)).then(|| self.node.clone());
                 // gRFC A30: requests keep the configured version, whichever version the server answers in (C-56).
                 let type_url = resource_type.type_url_on(self.version);
@@ -326,8 +327,8 @@ impl AdsStream {
         }
     }
 
-    /// Closes a stream without subscriptions. The client has dropped the server's resources, so their versions do not hold on
-    /// a later stream.
+    /// Closes a stream without subscriptions. The client has dropped the server's resources, so their versions do not
+    /// hold on a later stream.
     fn end(&mut self) -> Option<AdsTransmit> {
         self.resource_types.clear();
         match self.state {

@@ -1,7 +1,7 @@
 //! One resource type on a stream: its subscription, its accepted version, and the next request.
 //!
-//! Fields are grouped by when they reset. The nonce resets with the stream; the accepted version survives the stream (xDS
-//! protocol, "ACK/NACK and versioning"), as long as the client has the resources of that version.
+//! Fields are grouped by when they reset. The nonce resets with the stream; the accepted version survives the stream
+//! (xDS protocol, "ACK/NACK and versioning"), as long as the client has the resources of that version.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -98,8 +98,8 @@ impl TypeState {
         self.version = version;
     }
 
-    /// Marks the resources of this server as replaced by another server's. Returns whether a request on this stream named
-    /// their versions.
+    /// Marks the resources of this server as replaced by another server's. Returns whether a request on this stream
+    /// named their versions.
     pub(super) fn supersede(&mut self) -> bool {
         self.version.clear();
         self.superseded = true;
@@ -198,8 +198,8 @@ impl TypeState {
             unsubscribe,
         } = std::mem::take(&mut self.unsent);
         let texts = |names: &BTreeSet<Arc<str>>| names.iter().map(ToString::to_string).collect();
-        // DeltaDiscoveryRequest.initial_resource_versions: only in the first request of a type on a stream. A superseded
-        // server must send everything again, so it gets no versions (C-163).
+        // DeltaDiscoveryRequest.initial_resource_versions: only in the first request of a type on a stream. A
+        // superseded server must send everything again, so it gets no versions (C-163).
         let initial_versions: HashMap<_, _> = if first && !self.superseded {
             subscribe.iter().flat_map(|name| cached(name)).collect()
         } else {

@@ -1,8 +1,8 @@
 //! Shares of requests, where one random number decides all.
 //!
-//! Envoy draws one random number per request. A route with `runtime_fraction` takes it if its remainder by the denominator is below the
-//! numerator, and a weighted cluster by its remainder by the sum of the weights. So two routes with 50 % each take the same half, and
-//! shares of clusters depend on the routes before.
+//! Envoy draws one random number per request. A route with `runtime_fraction` takes it if its remainder by the
+//! denominator is below the numerator, and a weighted cluster by its remainder by the sum of the weights. So two routes
+//! with 50 % each take the same half, and shares of clusters depend on the routes before.
 
 use super::matcher::Fraction;
 
@@ -123,8 +123,8 @@ mod tests {
         assert_eq!(left.share(), 0.0);
     }
 
-    /// Given a million remainders and a hundred thousand weights whose sum shares all factors with them, then the shares are those of
-    /// the weights. A look at each remainder for each weight would be 10^11 steps, and not end.
+    /// Given a million remainders and a hundred thousand weights whose sum shares all factors with them, then the
+    /// shares are those of the weights. A look at each remainder for each weight would be 10^11 steps, and not end.
     #[test]
     fn cost_of_many_weights_is_bounded() {
         let mut left = Remainders::all();

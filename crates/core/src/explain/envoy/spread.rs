@@ -112,8 +112,8 @@ fn is_available(endpoint: &LbEndpoint) -> bool {
 }
 
 impl<'a> Level<'a> {
-    /// `by_weight`: endpoints count by their weights for the share that is available (`weighted_priority_health`), but not for
-    /// panic.
+    /// `by_weight`: endpoints count by their weights for the share that is available (`weighted_priority_health`), but
+    /// not for panic.
     fn new(
         localities: Vec<&'a LocalityLbEndpoints>,
         factor: u32,

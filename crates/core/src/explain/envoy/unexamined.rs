@@ -27,8 +27,9 @@ use super::entry::Part;
 use super::policies::in_force;
 use super::table::{Host, Route, Table};
 
-/// Headers that the connection manager writes or removes before it chooses a route, with the fields that decide about it (Envoy,
-/// `ConnectionManagerUtility::mutateRequestHeaders`). A name that ends with `-` stands for all headers with this prefix.
+/// Headers that the connection manager writes or removes before it chooses a route, with the fields that decide about
+/// it (Envoy, `ConnectionManagerUtility::mutateRequestHeaders`). A name that ends with `-` stands for all headers with
+/// this prefix.
 const WRITTEN: [(&str, &str); 9] = [
     (":scheme", "scheme_header_transformation"),
     ("user-agent", "add_user_agent"),
@@ -56,7 +57,8 @@ const WRITTEN: [(&str, &str); 9] = [
     ),
 ];
 
-/// Types of HTTP filters that leave the choice of the route as it is: they neither clear Envoy's cached route nor set another one.
+/// Types of HTTP filters that leave the choice of the route as it is: they neither clear Envoy's cached route nor set
+/// another one.
 const NEUTRAL_FILTERS: [&str; 16] = [
     "adaptive_concurrency.v3.AdaptiveConcurrency",
     "admission_control.v3.AdmissionControl",
@@ -267,7 +269,8 @@ pub(super) fn of_filters(
     notes.collect()
 }
 
-/// Adds what is known only at the end: actions that were not examined, and clusters that do not exist. Each note is there once.
+/// Adds what is known only at the end: actions that were not examined, and clusters that do not exist. Each note is
+/// there once.
 pub(super) fn finish(table: &Table, decision: &mut Decision) {
     for destination in &decision.destinations {
         if let Action::Unknown { field } = &destination.action {

@@ -135,7 +135,8 @@ fn path<'a>(part: &Part, table: &Table, request: &'a Request) -> Cow<'a, str> {
 /// Returns the authority as the connection manager leaves it, which conditions on the header see.
 fn authority<'a>(part: &Part, request: &'a Request) -> Cow<'a, str> {
     let authority = request.authority.as_str();
-    // Envoy, `ConnectionManagerUtility::maybeNormalizeHost`: first the dot, which may stand before a port, then the port.
+    // Envoy, `ConnectionManagerUtility::maybeNormalizeHost`: first the dot, which may stand before a port, then the
+    // port.
     let mut authority = match authority.rsplit_once('.') {
         _ if !part.manager.strip_trailing_host_dot => Cow::Borrowed(authority),
         Some((host, "")) => Cow::Borrowed(host),

@@ -29,8 +29,8 @@ pub enum PolicyConfig {
     },
     /// `client_side_weighted_round_robin`: in turn, by weights made of the load that backends report (gRFC A58).
     WeightedRoundRobin(Arc<WeightedRoundRobinConfig>),
-    /// `random_subsetting`: the inner policy among a random subset of the endpoints, the same while the channel lives (gRFC
-    /// A68).
+    /// `random_subsetting`: the inner policy among a random subset of the endpoints, the same while the channel lives
+    /// (gRFC A68).
     RandomSubsetting {
         /// Number of endpoints; above zero.
         subset_size: u32,

@@ -9,8 +9,8 @@ use crate::lb::priorities::Connectivity;
 
 /// Load-balancing policy of the program, with its configuration (gRFC A52).
 ///
-/// It gets the endpoints of one priority, or inside `wrr_locality` those of one locality. It must not block: the channel calls
-/// [`update`](Self::update) on its task after each change of an endpoint.
+/// It gets the endpoints of one priority, or inside `wrr_locality` those of one locality. It must not block: the
+/// channel calls [`update`](Self::update) on its task after each change of an endpoint.
 pub trait CustomPolicy: fmt::Debug + Send + Sync {
     /// Returns the name of the policy, for the status.
     fn name(&self) -> &str;
@@ -51,8 +51,8 @@ pub trait CustomPicker: fmt::Debug + Send + Sync {
 
     /// Adds headers to an attempt that goes to the endpoint with this index, by name and value. By default none.
     ///
-    /// They are added to those that the request has. Headers that HTTP does not allow are left out, and so are those that start with
-    /// `grpc-`, which belong to the protocol. A retry is another pick, with headers of its own.
+    /// They are added to those that the request has. Headers that HTTP does not allow are left out, and so are those
+    /// that start with `grpc-`, which belong to the protocol. A retry is another pick, with headers of its own.
     fn add_headers(&self, call: &PickCall<'_>, index: usize, add: &mut dyn FnMut(&str, &str)) {
         let _ = (call, index, add);
     }

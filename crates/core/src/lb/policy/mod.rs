@@ -7,10 +7,10 @@
 //!                       └─► children: what connects as one
 //! ```
 //!
-//! A [`Policy`] is built from the configuration of a cluster and the endpoints of one priority. Its *children* are the groups of
-//! endpoints that connect as one: a single endpoint, or for `pick_first` all of them. Whenever the connectivity of a child
-//! changes, [`Policy::update`] makes a new [`PolicyPicker`], which the request path reads. Pickers have atomic counters and
-//! nothing else that changes; a pick does not allocate, lock or wait.
+//! A [`Policy`] is built from the configuration of a cluster and the endpoints of one priority. Its *children* are the
+//! groups of endpoints that connect as one: a single endpoint, or for `pick_first` all of them. Whenever the
+//! connectivity of a child changes, [`Policy::update`] makes a new [`PolicyPicker`], which the request path reads.
+//! Pickers have atomic counters and nothing else that changes; a pick does not allocate, lock or wait.
 //!
 //! | policy | module | rules |
 //! |---|---|---|

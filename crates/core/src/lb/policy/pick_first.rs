@@ -14,8 +14,9 @@
 //!                              the address is not ready any more
 //! ```
 //!
-//! While it connects, the next address is tried 250 ms after the one before, or as soon as that one fails. A failure is sticky:
-//! it lasts until an address is ready. Every endpoint is connected by this machine, whatever its policy; most have one address.
+//! While it connects, the next address is tried 250 ms after the one before, or as soon as that one fails. A failure is
+//! sticky: it lasts until an address is ready. Every endpoint is connected by this machine, whatever its policy; most
+//! have one address.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -89,8 +90,8 @@ impl PickFirst {
         }
     }
 
-    /// Leaves idle. `states` has the current state of each address, which may be connected already. Has no effect in other
-    /// phases.
+    /// Leaves idle. `states` has the current state of each address, which may be connected already. Has no effect in
+    /// other phases.
     pub fn connect(&mut self, now: Instant, states: impl IntoIterator<Item = Connectivity>) {
         if !matches!(self.phase, Phase::Idle) {
             return;
@@ -196,7 +197,8 @@ impl PickFirst {
     }
 }
 
-/// Orders addresses so that their families take turns, beginning with the family of the first (RFC 8305, section 4; gRFC A61).
+/// Orders addresses so that their families take turns, beginning with the family of the first (RFC 8305, section 4;
+/// gRFC A61).
 pub(super) fn interleave<T>(
     addresses: SmallVec<[T; 1]>,
     address: impl Fn(&T) -> SocketAddr,

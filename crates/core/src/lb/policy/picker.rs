@@ -52,8 +52,8 @@ impl PolicyPicker {
         self.0.add_headers(call, child, add);
     }
 
-    /// Returns the children that are picked by weight, each with its weight: the largest is 65,535. Empty unless weights are
-    /// known (gRFC A58).
+    /// Returns the children that are picked by weight, each with its weight: the largest is 65,535. Empty unless
+    /// weights are known (gRFC A58).
     #[must_use]
     pub fn weights(&self) -> Vec<(usize, u16)> {
         let mut weights = Vec::new();

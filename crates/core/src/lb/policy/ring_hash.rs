@@ -1,8 +1,8 @@
 //! Ring hash: the child by the hash of the request (gRFC A42, A61, A76).
 //!
-//! The ring is the one of Envoy and of gRPC C-core: a child has entries in proportion to its weight, and the hash of an entry
-//! is the XXH64 of `KEY_NUMBER`. So all clients send equal requests to the same endpoint. Only the endpoints that are asked for
-//! are connected.
+//! The ring is the one of Envoy and of gRPC C-core: a child has entries in proportion to its weight, and the hash of an
+//! entry is the XXH64 of `KEY_NUMBER`. So all clients send equal requests to the same endpoint. Only the endpoints that
+//! are asked for are connected.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -140,8 +140,8 @@ pub(super) fn aggregate(states: &[Connectivity]) -> (Connectivity, Option<usize>
     let failed = count(Connectivity::TransientFailure);
     let connecting = count(Connectivity::Connecting);
     let idle = states.iter().position(|state| *state == Connectivity::Idle);
-    // gRFC A42, A61: the rules in their order. Two failures are enough to fail over to the next priority; one failure of
-    // several children counts as connecting.
+    // gRFC A42, A61: the rules in their order. Two failures are enough to fail over to the next priority; one failure
+    // of several children counts as connecting.
     let state = if count(Connectivity::Ready) > 0 {
         Connectivity::Ready
     } else if failed >= 2 {

@@ -17,8 +17,8 @@ impl RoundRobinPicker {
         let start = random as usize % ready.len().max(1);
         (!ready.is_empty()).then(|| Self {
             ready,
-            // gRFC A27, A61: round robin starts at a random endpoint, otherwise all clients would call the first endpoint at
-            // the same time (C-247).
+            // gRFC A27, A61: round robin starts at a random endpoint, otherwise all clients would call the first
+            // endpoint at the same time (C-247).
             next: AtomicUsize::new(start),
         })
     }

@@ -1,7 +1,7 @@
 //! Static stride scheduler: children in proportion to their weights, without state but a counter (gRFC A58).
 //!
-//! A sequence number stands for a child and a generation, which is a round over all children. A child of weight w is picked in
-//! w of 65,535 generations, evenly spread, and skipped in the others.
+//! A sequence number stands for a child and a generation, which is a round over all children. A child of weight w is
+//! picked in w of 65,535 generations, evenly spread, and skipped in the others.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -24,8 +24,8 @@ pub(super) struct StridePicker {
 }
 
 impl StridePicker {
-    /// Makes a scheduler of children with their weights; zero stands for an unknown weight. Returns `None` if fewer than two
-    /// children have a weight: then the children are picked in turn (gRFC A58).
+    /// Makes a scheduler of children with their weights; zero stands for an unknown weight. Returns `None` if fewer
+    /// than two children have a weight: then the children are picked in turn (gRFC A58).
     pub(super) fn new(children: &[(u32, f32)], random: u64) -> Option<Self> {
         let weights = || {
             let weights = children.iter().map(|(_, weight)| f64::from(*weight));

@@ -55,8 +55,8 @@ enum Node {
 }
 
 impl Policy {
-    /// Builds a policy over the endpoints of one priority. `seed` is a random number that stays the same while the channel
-    /// has the cluster; `random` gives uniform random numbers.
+    /// Builds a policy over the endpoints of one priority. `seed` is a random number that stays the same while the
+    /// channel has the cluster; `random` gives uniform random numbers.
     #[must_use]
     pub fn new(
         config: &PolicyConfig,
@@ -87,8 +87,8 @@ impl Policy {
         self.root.demand()
     }
 
-    /// Returns the time after which the policy must be updated, even if no child changes. Such a policy reads the weights of
-    /// its children.
+    /// Returns the time after which the policy must be updated, even if no child changes. Such a policy reads the
+    /// weights of its children.
     #[must_use]
     pub fn update_period(&self) -> Option<Duration> {
         self.root
@@ -201,7 +201,8 @@ impl TreeBuilder {
         start..self.children.len()
     }
 
-    /// Makes all endpoints one child. Their order is random if there are random numbers. Returns `None` without endpoints.
+    /// Makes all endpoints one child. Their order is random if there are random numbers. Returns `None` without
+    /// endpoints.
     fn all_as_one(
         &mut self,
         groups: &[Group<'_>],
@@ -284,8 +285,8 @@ fn ring_children<'a>(start: usize, groups: &'a [Group<'a>]) -> impl Iterator<Ite
     })
 }
 
-/// Returns a random subset of the endpoints, by rendezvous hashing (gRFC A68): an endpoint that comes or goes changes at most one
-/// other endpoint of the subset.
+/// Returns a random subset of the endpoints, by rendezvous hashing (gRFC A68): an endpoint that comes or goes changes
+/// at most one other endpoint of the subset.
 fn subset<'a>(groups: &[Group<'a>], size: u32, seed: u64) -> Vec<Group<'a>> {
     let mut text = String::new();
     let all = weighted_endpoints(groups).map(|(_, index, endpoint)| {
@@ -476,8 +477,8 @@ fn weighted(localities: Vec<(u32, Connectivity, PickerNode)>) -> (Connectivity, 
     if state == Connectivity::Connecting {
         return (state, PickerNode::Queue);
     }
-    // gRFC A27: the weights count among the ready localities only, so a locality without a ready endpoint gets no traffic
-    // (C-244). Without a ready one, the RPCs are for the localities whose pickers connect or fail them.
+    // gRFC A27: the weights count among the ready localities only, so a locality without a ready endpoint gets no
+    // traffic (C-244). Without a ready one, the RPCs are for the localities whose pickers connect or fail them.
     let of_state = localities.into_iter().filter(|(_, of, _)| *of == state);
     let pickers = Weighted::new(of_state.map(|(weight, _, picker)| (weight, picker)));
     (

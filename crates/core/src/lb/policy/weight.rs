@@ -43,8 +43,8 @@ impl Default for WeightedRoundRobinConfig {
 
 /// Weight of one endpoint. Reports change it at the end of RPCs, and the policy reads it when it makes a scheduler.
 ///
-/// All fields are atomics, so that the end of an RPC takes no lock. Two reports at the same time may leave the weight of one
-/// with the time of the other, which differ by nothing that matters.
+/// All fields are atomics, so that the end of an RPC takes no lock. Two reports at the same time may leave the weight
+/// of one with the time of the other, which differ by nothing that matters.
 #[derive(Debug)]
 pub struct EndpointWeight {
     /// `f32` as bits; zero before the first report.
@@ -162,8 +162,8 @@ fn nanos(instant: Instant) -> u64 {
     u64::try_from(instant.since_epoch().as_nanos()).unwrap_or(NEVER - 1)
 }
 
-/// Returns the weight that a report gives; `None` if its values give none. Reports come from outside, so any value can be
-/// negative, infinite or not a number.
+/// Returns the weight that a report gives; `None` if its values give none. Reports come from outside, so any value can
+/// be negative, infinite or not a number.
 fn weight_of(report: &OrcaLoadReport, config: &WeightedRoundRobinConfig) -> Option<f32> {
     let usable = |value: &f64| value.is_finite() && *value > 0.0;
     let rate = Some(report.rps_fractional).filter(usable)?;

@@ -8,8 +8,8 @@ use crate::ads::{WatchError, WatchErrorReason};
 use crate::resolve::slots::{Slots, Unreachable};
 use crate::resource::{FilterChain, HttpFilter, Listener, RouteConfig, RouteSource};
 
-/// Lists of HTTP filters of which the routes are kept while a configuration is made. Most listeners repeat one list in all their
-/// chains; the search must not cost more than the routes.
+/// Lists of HTTP filters of which the routes are kept while a configuration is made. Most listeners repeat one list in
+/// all their chains; the search must not cost more than the routes.
 const LISTS: usize = 4;
 
 /// Complete configuration of a server at one moment (gRFC A36).
@@ -19,13 +19,14 @@ pub struct ServerConfig {
     pub generation: u64,
     /// Listener; it has a socket.
     pub listener: Arc<Listener>,
-    /// Routes by filter chain, in the order of [`FilterChains::all`](crate::resource::FilterChains::all). Those that did not change
-    /// are the same `Arc` as before.
+    /// Routes by filter chain, in the order of [`FilterChains::all`](crate::resource::FilterChains::all). Those that
+    /// did not change are the same `Arc` as before.
     pub routes: Vec<ChainRoutes>,
 }
 
-/// Makes the routes of the chains of one listener. Chains with the same routes share what does not depend on the chain, and chains
-/// with the same HTTP filters, too, share all of it: thousands of chains must not multiply with thousands of routes.
+/// Makes the routes of the chains of one listener. Chains with the same routes share what does not depend on the chain,
+/// and chains with the same HTTP filters, too, share all of it: thousands of chains must not multiply with thousands of
+/// routes.
 pub(super) struct RouteBuilder<'a> {
     route_configs: &'a Slots<RouteConfig>,
     before: Option<&'a ServerConfig>,

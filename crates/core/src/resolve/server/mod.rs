@@ -12,8 +12,9 @@
 //!              listener deleted, invalid from the start, for another address
 //! ```
 //!
-//! A listener in use stays in use until the next one and all its routes have an answer. An error is an answer of routes: then the RPCs
-//! of that chain fail, and those of other chains do not. An unreachable control plane changes nothing while a listener is in use.
+//! A listener in use stays in use until the next one and all its routes have an answer. An error is an answer of
+//! routes: then the RPCs of that chain fail, and those of other chains do not. An unreachable control plane changes
+//! nothing while a listener is in use.
 
 mod config;
 mod routes;
@@ -143,7 +144,8 @@ impl ServerResolver {
         debug_assert!(self.is_consistent());
     }
 
-    /// Whether the listener in use has a configuration, and all routes of the listeners are watched; for debug assertions.
+    /// Whether the listener in use has a configuration, and all routes of the listeners are watched; for debug
+    /// assertions.
     fn is_consistent(&self) -> bool {
         let (active, config) = (self.active.as_ref(), self.current.ok());
         let listeners = active

@@ -101,7 +101,8 @@ impl ServerRoutes {
         &self.hosts.config
     }
 
-    /// Returns the HTTP filters of an RPC, in the order in which they run. `random` is called for routes with a fraction.
+    /// Returns the HTTP filters of an RPC, in the order in which they run. `random` is called for routes with a
+    /// fraction.
     ///
     /// # Errors
     /// The reason why the RPC fails with `UNAVAILABLE` (gRFC A36).

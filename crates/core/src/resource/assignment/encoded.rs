@@ -1,8 +1,8 @@
 //! Encoded assignments, whose endpoints are read one by one.
 //!
-//! An assignment comes whole whenever one of its endpoints changes, and may have 10,000 of them. So endpoints of the form that nearly all
-//! have, an address with a weight, a health status and a host name, are read from their bytes. Every other one is decoded, which takes
-//! several times as long and finds what is wrong with it.
+//! An assignment comes whole whenever one of its endpoints changes, and may have 10,000 of them. So endpoints of the
+//! form that nearly all have, an address with a weight, a health status and a host name, are read from their bytes.
+//! Every other one is decoded, which takes several times as long and finds what is wrong with it.
 //!
 //! ```text
 //!  ClusterLoadAssignment ──► localities ──► encoded endpoints ──┬─ common form ────────────────► Endpoint
@@ -135,8 +135,8 @@ fn once<T>(field: &mut Option<T>, value: T) -> Option<()> {
     field.replace(value).is_none().then_some(())
 }
 
-/// Returns the fields of a message with their numbers. An item is `None` for a field that is neither a number nor bytes, and where
-/// the message is malformed.
+/// Returns the fields of a message with their numbers. An item is `None` for a field that is neither a number nor
+/// bytes, and where the message is malformed.
 fn fields(mut rest: &[u8]) -> impl Iterator<Item = Option<(u32, Value<'_>)>> {
     std::iter::from_fn(move || (!rest.is_empty()).then(|| field(&mut rest)))
 }

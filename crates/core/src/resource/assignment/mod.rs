@@ -33,8 +33,8 @@ pub struct Assignment {
     pub name: Arc<str>,
     /// Localities by priority, the highest first.
     ///
-    /// Weights are above zero. The sum of the weights in one priority fits in 32 bits, and so does that of the endpoints in
-    /// one locality.
+    /// Weights are above zero. The sum of the weights in one priority fits in 32 bits, and so does that of the
+    /// endpoints in one locality.
     pub priorities: Vec<Vec<Locality>>,
     /// Categories of RPCs to drop, in the order in which they are tried (gRFC A27).
     pub drops: Vec<DropCategory>,
@@ -140,8 +140,9 @@ impl Assignment {
         })
     }
 
-    /// Makes the assignment of a host, `host:port`, with these addresses, which are one endpoint of one locality (gRFC A37, C-254). The order of
-    /// addresses that were there before stays, so that an order that changes with each lookup moves no connection.
+    /// Makes the assignment of a host, `host:port`, with these addresses, which are one endpoint of one locality (gRFC
+    /// A37, C-254). The order of addresses that were there before stays, so that an order that changes with each lookup
+    /// moves no connection.
     pub(crate) fn of_host(name: &str, addresses: &[SocketAddr], before: Option<&Self>) -> Self {
         let before = before.and_then(|before| before.endpoints().next());
         let known = before.into_iter().flat_map(|endpoint| {
@@ -330,7 +331,8 @@ impl Endpoint {
     }
 }
 
-/// Returns the hash key of an endpoint's metadata. As in gRPC, a value that is empty, or not text, is ignored (gRFC A76).
+/// Returns the hash key of an endpoint's metadata. As in gRPC, a value that is empty, or not text, is ignored (gRFC
+/// A76).
 fn hash_key(metadata: &Metadata) -> Option<Arc<str>> {
     let fields = &metadata.filter_metadata.get("envoy.lb")?.fields;
     match &fields.get("hash_key")?.kind {
@@ -399,8 +401,8 @@ fn ip_literal(text: &str) -> Option<(IpAddr, Option<&str>)> {
     }
 }
 
-/// Returns the index of a zone. For the name of an interface, which only the system can look up, it is 0: then the system
-/// chooses the interface.
+/// Returns the index of a zone. For the name of an interface, which only the system can look up, it is 0: then the
+/// system chooses the interface.
 fn scope(zone: Option<&str>) -> u32 {
     zone.and_then(|zone| zone.parse().ok()).unwrap_or_default()
 }

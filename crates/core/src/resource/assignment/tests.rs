@@ -56,7 +56,8 @@ fn c217_common_endpoint_is_read_from_its_bytes() {
 }
 
 proptest! {
-    /// Given an endpoint with changed bytes, when it is read from them, then the result is that of the decoder, or the decoder reads it.
+    /// Given an endpoint with changed bytes, when it is read from them, then the result is that of the decoder, or the
+    /// decoder reads it.
     #[test]
     fn c211_endpoints_read_from_bytes_are_those_of_the_decoder(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3), 0..4),

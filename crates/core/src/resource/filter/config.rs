@@ -35,7 +35,8 @@ pub enum FilterConfig {
     Custom(CustomFilter),
 }
 
-/// Configuration of a filter that the program has added. Equal to another one if both were made of the same configuration.
+/// Configuration of a filter that the program has added. Equal to another one if both were made of the same
+/// configuration.
 #[derive(Clone)]
 pub struct CustomFilter {
     config: ExtensionConfig,

@@ -61,8 +61,8 @@ impl HttpFilter {
     }
 }
 
-/// Reads the HTTP filters of a listener: the router must be the last one, and is left out. A filter that is not supported on this
-/// side must be optional, and is ignored (gRFC A39).
+/// Reads the HTTP filters of a listener: the router must be the last one, and is left out. A filter that is not
+/// supported on this side must be optional, and is ignored (gRFC A39).
 pub(super) fn http_filters(
     protos: &[FilterProto],
     extensions: &Extensions,

@@ -18,7 +18,8 @@ use crate::resource::invalid::Within;
 const FIELD: &str = "typed_per_filter_config";
 const FILTER_CONFIG: &str = "envoy.config.route.v3.FilterConfig";
 
-/// Configurations that replace those of a listener's filters, by name of the filter. Names without a filter have no effect.
+/// Configurations that replace those of a listener's filters, by name of the filter. Names without a filter have no
+/// effect.
 pub type FilterOverrides = BTreeMap<Arc<str>, FilterOverride>;
 
 /// Replacement of a filter's configuration.

@@ -229,7 +229,8 @@ fn not(rule: Rule) -> Rule {
     Rule::Not(Box::new(rule))
 }
 
-/// Returns the value of a metadata condition. gRFC A41: metadata of filters is empty, so nothing matches but an inverted matcher.
+/// Returns the value of a metadata condition. gRFC A41: metadata of filters is empty, so nothing matches but an
+/// inverted matcher.
 fn metadata(proto: &MetadataMatcher) -> Rule {
     Rule::Constant(proto.invert)
 }

@@ -5,8 +5,8 @@
 //!                longest prefix                 longest    or any port
 //!                                               prefix
 //! ```
-//! Each step keeps only the most specific match. If a later step fails, no other match of an earlier one is tried, and the default
-//! chain is used (Envoy's rule, gRFC A36).
+//! Each step keeps only the most specific match. If a later step fails, no other match of an earlier one is tried, and
+//! the default chain is used (Envoy's rule, gRFC A36).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -17,8 +17,8 @@ use super::matching::{ChainMatch, RAW_BUFFER, Rule, SourceType};
 use crate::resource::Invalid;
 use crate::resource::cidr::Cidr;
 
-/// Most combinations of matching rules in one listener. Each takes some hundred bytes while the listener is read, and the lists of a
-/// few chains could multiply to billions.
+/// Most combinations of matching rules in one listener. Each takes some hundred bytes while the listener is read, and
+/// the lists of a few chains could multiply to billions.
 const MAX_RULES: usize = 1 << 18;
 
 /// Filter chains of a listener.

@@ -116,8 +116,8 @@ impl ChainMatch {
 }
 
 impl Rule<'_> {
-    /// Returns whether its conditions before the transport protocol can be true. Without `use_original_dst` and listener filters,
-    /// the port and the server name of a connection are unknown (gRFC A36).
+    /// Returns whether its conditions before the transport protocol can be true. Without `use_original_dst` and
+    /// listener filters, the port and the server name of a connection are unknown (gRFC A36).
     pub(super) fn reaches_transport(&self) -> bool {
         self.destination_port.is_none() && self.server_name.is_none()
     }

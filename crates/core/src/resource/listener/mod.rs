@@ -88,8 +88,8 @@ impl Listener {
 }
 
 impl Listener {
-    /// Returns the listener as sent by a server that is trusted, or not, if that changes its routes (C-195). Routes of servers
-    /// forward nothing, so they do not depend on it.
+    /// Returns the listener as sent by a server that is trusted, or not, if that changes its routes (C-195). Routes of
+    /// servers forward nothing, so they do not depend on it.
     pub(super) fn moved_to(&self, is_trusted: bool) -> Option<Self> {
         let api = self.api.as_ref()?;
         let RouteSource::Inline(routes) = &api.routes else {

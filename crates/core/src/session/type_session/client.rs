@@ -511,8 +511,8 @@ impl ClientState {
                 let is_everything = completes && matches!(step, Step::Everything);
                 self.has_unrecorded &= context.is_delta() && !is_everything;
                 self.clear_nacked(context, &to, is_everything, bad);
-                // S-17: of a client that left the wildcard and returned, the earlier NACKs are forgotten. It uses of the
-                // earlier state what it accepts of the full answer.
+                // S-17: of a client that left the wildcard and returned, the earlier NACKs are forgotten. It uses of
+                // the earlier state what it accepts of the full answer.
                 if completes && !(is_left && self.is_wildcard()) {
                     self.accept_whole(to, &step, bad);
                 }

@@ -166,8 +166,8 @@ impl SplitResponse {
         })
     }
 
-    /// Writes the next part; returns its step, the indexes of its resources in that step, and the rest. Leaves out removals of names that exist again: the client keeps its copy until the new
-    /// content is sent.
+    /// Writes the next part; returns its step, the indexes of its resources in that step, and the rest. Leaves out
+    /// removals of names that exist again: the client keeps its copy until the new content is sent.
     pub(crate) fn push_next(
         mut self,
         response: &mut ResponseBuilder,

@@ -55,7 +55,8 @@ pub(crate) trait PeerType {
     fn is_news(&self, cluster: &Arc<Resource>) -> bool;
     /// Whether the client unsubscribes from an assignment or a secret before it learns that this cluster needs it.
     fn unsubscribes_before(&self, cluster: &Arc<Resource>, needed: &Reference) -> bool;
-    /// Whether the client accepted assignments of new clusters so recently that it may still subscribe to their secrets.
+    /// Whether the client accepted assignments of new clusters so recently that it may still subscribe to their
+    /// secrets.
     fn may_ask_for_secrets(&self) -> bool;
 
     /// Served resources of another type, in the API version of this one.
@@ -122,8 +123,8 @@ impl<'a, T: PeerType> Peers<'a, T> {
     /// have one.
     pub(crate) fn user(&self, resource_type: &ResourceType, name: &str) -> Option<WaitsFor> {
         self.all().find_map(|peer| {
-            // S-52: which copies an unanswered type has from an earlier stream is unknown, so it may have a user; so are
-            // the copies that it is about to remove.
+            // S-52: which copies an unanswered type has from an earlier stream is unknown, so it may have a user; so
+            // are the copies that it is about to remove.
             let may_refer = || may_refer(&peer.context().resource_type, resource_type);
             if peer.is_unanswered(peer.head(self.snapshot))
                 || peer.has_pending_removals() && may_refer()

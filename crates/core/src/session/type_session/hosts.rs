@@ -1,7 +1,8 @@
 //! On-demand virtual hosts (VHDS): a name that no virtual host has is the request for the one that its host selects.
 //!
 //! That virtual host is a name like any other while the client asks for it: its content and its removal are sent. Its
-//! elements have the requested names as aliases, for which Envoy waits. A name that selects none is reported as missing.
+//! elements have the requested names as aliases, for which Envoy waits. A name that selects none is reported as
+//! missing.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -95,7 +95,8 @@ impl ResponsePlan {
         Self::full_state(to, Base::None, items, kept, Fingerprint::default())
     }
 
-    /// Plan of a full state. The version is a hash of all names and versions (S-29): those of the items besides `fingerprint`.
+    /// Plan of a full state. The version is a hash of all names and versions (S-29): those of the items besides
+    /// `fingerprint`.
     fn full_state(
         to: &Arc<ResourceSet>,
         base: Base,

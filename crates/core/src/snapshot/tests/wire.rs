@@ -27,8 +27,8 @@ fn element(name: &str, value: &[u8]) -> discovery::Resource {
     }
 }
 
-/// Given an element with name, version, unknown fields and TTL; then bytes, name and TTL are kept, and the version is the hash
-/// of the bytes.
+/// Given an element with name, version, unknown fields and TTL; then bytes, name and TTL are kept, and the version is
+/// the hash of the bytes.
 #[test]
 fn from_wire_keeps_bytes_name_and_ttl() {
     let ttl = discovery::Duration {

@@ -49,8 +49,8 @@ fn send(
     played.client.handle_delta_response(now, server, response);
 }
 
-/// Given a watch of all clusters, and one of `a`; then both names are subscribed; events have the names of single resources; a
-/// new stream sends the versions of all cached resources.
+/// Given a watch of all clusters, and one of `a`; then both names are subscribed; events have the names of single
+/// resources; a new stream sends the versions of all cached resources.
 #[test]
 fn c280_wildcard_and_name_are_watched_together() {
     let mut played = played();
@@ -123,8 +123,8 @@ fn c280_unreachable_server_is_one_event_for_the_collection() {
     assert_eq!(played.events(), ["*: current"]);
 }
 
-/// Given a watch of an xdstp collection; then its members are added and removed; names elsewhere or deeper are not members; a
-/// missing collection is an error of its own.
+/// Given a watch of an xdstp collection; then its members are added and removed; names elsewhere or deeper are not
+/// members; a missing collection is an error of its own.
 #[test]
 fn c280_collection_members_are_added_and_removed() {
     const ALL: &str = "xdstp://a/T/shop/*";
@@ -143,8 +143,8 @@ fn c280_collection_members_are_added_and_removed() {
     assert!(played.events()[0].starts_with("xdstp://a/T/shop/*: error: "));
 }
 
-/// Given a watched alias. When the resource comes with its own name, then the watcher gets it. When an element without a body has
-/// the alias, then no resource exists (as in VHDS).
+/// Given a watched alias. When the resource comes with its own name, then the watcher gets it. When an element without
+/// a body has the alias, then no resource exists (as in VHDS).
 #[test]
 fn c280_resource_is_found_by_its_alias() {
     let resource_type = ResourceType::VIRTUAL_HOST;
@@ -175,7 +175,8 @@ fn c280_resource_is_found_by_its_alias() {
     );
 }
 
-/// Given a watched alias: when the server spells it in another way, then the watcher gets the resource, and its absence.
+/// Given a watched alias: when the server spells it in another way, then the watcher gets the resource, and its
+/// absence.
 #[test]
 fn alias_is_found_in_any_spelling() {
     let resource_type = ResourceType::VIRTUAL_HOST;

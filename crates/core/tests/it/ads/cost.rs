@@ -65,8 +65,8 @@ fn delta_cost_follows_the_change_not_the_watches() {
     assert_eq!(one, expected);
 }
 
-/// Given an accepted SotW response. When it comes again, byte by byte, then nothing is decoded, and no event follows. When one of
-/// its resources changed, then this one alone is decoded.
+/// Given an accepted SotW response. When it comes again, byte by byte, then nothing is decoded, and no event follows.
+/// When one of its resources changed, then this one alone is decoded.
 #[test]
 fn c86_repeated_sotw_response_costs_a_comparison() {
     const SIZE: usize = 10_000;
@@ -151,8 +151,8 @@ fn taken(watched: &[&str], names: &[String]) -> allocation_counter::AllocationIn
     taken
 }
 
-/// Given 10,000 resources, watched by the wildcard or by name; then each costs its bytes, its name, an entry, and one or two slots
-/// in trees that were filled in order; temporary memory is freed.
+/// Given 10,000 resources, watched by the wildcard or by name; then each costs its bytes, its name, an entry, and one
+/// or two slots in trees that were filled in order; temporary memory is freed.
 #[test]
 fn cached_resource_has_small_overhead() {
     const SIZE: usize = 10_000;

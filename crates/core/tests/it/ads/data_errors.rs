@@ -67,8 +67,8 @@ fn faults() -> [(DiscoveryResponse, CacheState); 4] {
     ]
 }
 
-/// Given a cached resource. When it is deleted, an invalid one comes, or the server reports an error for it, then it is dropped if
-/// the server is configured so, else kept with an ambient error; before gRFC A88, only a deletion drops it.
+/// Given a cached resource. When it is deleted, an invalid one comes, or the server reports an error for it, then it is
+/// dropped if the server is configured so, else kept with an ambient error; before gRFC A88, only a deletion drops it.
 #[test]
 fn c112_data_error_drops_or_keeps_as_configured() {
     for data_errors in [DataErrors::Drop, DataErrors::Keep, DataErrors::DropDeleted] {
@@ -92,7 +92,8 @@ fn c112_data_error_drops_or_keeps_as_configured() {
             // The event is sent once.
             played.receive(fault);
             assert!(played.events().is_empty(), "{data_errors:?} {state:?}");
-            // A resource that returns is a change for watchers without it, and the end of the ambient error for the others.
+            // A resource that returns is a change for watchers without it, and the end of the ambient error for the
+            // others.
             played.respond(&ResourceType::CLUSTER, "v3", "n3", vec![cluster("a", "")]);
             let back = if drops { "a: changed" } else { "a: current" };
             assert_eq!(played.events(), [back], "{data_errors:?} {state:?}");
@@ -116,8 +117,8 @@ fn c112_transient_error_never_drops() {
     assert!(held.is_some());
 }
 
-/// Given a server whose timeout is transient; then it may take 30 s, and the error is one of the server, not of the resource; a
-/// late resource applies.
+/// Given a server whose timeout is transient; then it may take 30 s, and the error is one of the server, not of the
+/// resource; a late resource applies.
 #[test]
 fn c97_transient_timeout_is_doubled_and_no_deletion() {
     let transient = Server {
@@ -177,8 +178,8 @@ fn c113_every_cache_state_is_visible() {
     }
 }
 
-/// Given any sequence of updates; then a watcher gets a resource or an error in its place, or an ambient error, which is cleared
-/// when all is well: a third event does not follow.
+/// Given any sequence of updates; then a watcher gets a resource or an error in its place, or an ambient error, which
+/// is cleared when all is well: a third event does not follow.
 #[test]
 fn c114_watcher_gets_changed_and_ambient_events() {
     let mut played = holding(DataErrors::DropDeleted);

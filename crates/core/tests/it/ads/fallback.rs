@@ -1,4 +1,5 @@
-//! C-73, C-105, C-147 – C-165: fallback between servers (gRFC A71). For servers that return without changes see `returning`.
+//! C-73, C-105, C-147 – C-165: fallback between servers (gRFC A71). For servers that return without changes see
+//! `returning`.
 
 use std::time::Duration;
 
@@ -291,9 +292,9 @@ fn c116_authority_without_names_asks_no_server() {
     assert_eq!(servers.waits(), Vec::<String>::new());
 }
 
-/// Given a cluster with load reports, sent by P. When F, and then P again, sends the same bytes, then each time watchers get the
-/// cluster again, and its load is reported to the sender. When P repeats it, then no event follows. A cluster without load
-/// reports is the same from every server.
+/// Given a cluster with load reports, sent by P. When F, and then P again, sends the same bytes, then each time
+/// watchers get the cluster again, and its load is reported to the sender. When P repeats it, then no event follows. A
+/// cluster without load reports is the same from every server.
 #[test]
 fn c144_load_is_reported_to_the_sender_of_the_cluster() {
     let mut servers = Servers::new(&["PF"]);
@@ -351,8 +352,8 @@ impl Servers {
     }
 }
 
-/// Given an F in use. When P sends nothing that can be used, then fallback goes on, and the resources of F are not touched. When
-/// P sends a resource, then fallback ends (D8).
+/// Given an F in use. When P sends nothing that can be used, then fallback goes on, and the resources of F are not
+/// touched. When P sends a resource, then fallback ends (D8).
 #[test]
 fn c158_useless_response_does_not_end_fallback() {
     let mut servers = fallen_back();
@@ -382,8 +383,8 @@ fn c158_useless_response_does_not_end_fallback() {
     assert_eq!(servers.from("a"), "P");
 }
 
-/// Given an F that two authorities share. When one of them returns to P, and falls back again, then F gets no version: the client
-/// has dropped F's resources of that authority.
+/// Given an F that two authorities share. When one of them returns to P, and falls back again, then F gets no version:
+/// the client has dropped F's resources of that authority.
 #[test]
 fn shared_fallback_server_gets_no_version_of_dropped_names() {
     let mut servers = Servers::new(&["PF", "F"]);

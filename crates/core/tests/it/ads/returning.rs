@@ -7,8 +7,8 @@ use oxds_types::ResourceType;
 use super::servers::{Servers, fallen_back};
 use super::{assignment, cluster};
 
-/// Given F's resources in place of P's. When P is back, then it gets a request without a version, so that it answers and takes
-/// over, although nothing changed there.
+/// Given F's resources in place of P's. When P is back, then it gets a request without a version, so that it answers
+/// and takes over, although nothing changed there.
 #[test]
 fn c158_superseded_server_gets_request_without_version() {
     let mut servers = fallen_back();
@@ -28,8 +28,8 @@ fn c163_current_server_gets_request_with_version() {
     assert_eq!(servers.opened('P'), ["P a,b p1"]);
 }
 
-/// Given P, back before F has answered, which sends nothing because its request had the current version. When F answers, then that
-/// version no longer holds, and P gets a new stream, once, without an error.
+/// Given P, back before F has answered, which sends nothing because its request had the current version. When F
+/// answers, then that version no longer holds, and P gets a new stream, once, without an error.
 #[test]
 fn c158_superseded_version_on_open_stream_reconnects() {
     let mut servers = fallen_back();
@@ -72,8 +72,8 @@ fn c163_types_are_superseded_separately() {
     assert_eq!(servers.opened('P'), ["P a,b", "P e e1"]);
 }
 
-/// Given three servers. When the second replaces the resources of the first, and the third those of both, then neither gets a
-/// version when it is back.
+/// Given three servers. When the second replaces the resources of the first, and the third those of both, then neither
+/// gets a version when it is back.
 #[test]
 fn c159_each_of_three_servers_starts_without_version() {
     let mut servers = Servers::new(&["PMF"]);
@@ -105,7 +105,8 @@ fn both_from(server: &str) -> (String, String) {
     (server.to_owned(), server.to_owned())
 }
 
-/// Given delta streams; then P gets no initial versions while F's resources replace its own, and a new stream if it had any.
+/// Given delta streams; then P gets no initial versions while F's resources replace its own, and a new stream if it had
+/// any.
 #[test]
 fn c158_delta_supersedes_as_sotw_does() {
     for is_back_early in [false, true] {
@@ -159,8 +160,8 @@ fn wildcard_of_fallback(mut servers: Servers, delta: bool) -> Servers {
     servers
 }
 
-/// Given a wildcard over SotW. When P answers, then the members that only F has sent are gone, and a name that is watched itself
-/// stays (D8, C-164).
+/// Given a wildcard over SotW. When P answers, then the members that only F has sent are gone, and a name that is
+/// watched itself stays (D8, C-164).
 #[test]
 fn c158_members_of_fallback_server_leave_with_it() {
     let mut servers = wildcard_of_fallback(Servers::new(&["PF"]), false);
@@ -178,8 +179,8 @@ fn c158_members_of_fallback_server_leave_with_it() {
     assert!(servers.client.cached(&ResourceType::CLUSTER, "c").is_none());
 }
 
-/// Given a wildcard over delta, where P may send the members in several responses. Then those that it does not send within the
-/// resource timeout are gone.
+/// Given a wildcard over delta, where P may send the members in several responses. Then those that it does not send
+/// within the resource timeout are gone.
 #[test]
 fn c158_delta_members_of_fallback_server_time_out() {
     let mut servers = wildcard_of_fallback(Servers::of_differences(&["PF"]), true);

@@ -96,8 +96,8 @@ impl Servers {
         told_at_once.iter().map(told).collect()
     }
 
-    /// Actions as text: `P open`, `P close`, `P a,b v1` for a SotW request; for a delta request `P +a,b` with initial versions as
-    /// `a=v1`, or `P ok` for an ACK.
+    /// Actions as text: `P open`, `P close`, `P a,b v1` for a SotW request; for a delta request `P +a,b` with initial
+    /// versions as `a=v1`, or `P ok` for an ACK.
     pub(super) fn transmits(&mut self) -> Vec<String> {
         let mut words = Vec::new();
         while let Some((server, transmit)) = self.client.poll_transmit(self.now) {

@@ -13,8 +13,8 @@ fn state(played: &Played, name: &str) -> CacheState {
         .state
 }
 
-/// Given a cached resource and a missing one. When polls fail, then the first gets an ambient error and the second an error.
-/// When the server reports that nothing changed, then the ambient error is cleared.
+/// Given a cached resource and a missing one. When polls fail, then the first gets an ambient error and the second an
+/// error. When the server reports that nothing changed, then the ambient error is cleared.
 #[test]
 fn c267_c268_failed_poll_is_ambient_until_unchanged_poll() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);
@@ -36,8 +36,8 @@ fn c267_c268_failed_poll_is_ambient_until_unchanged_poll() {
     assert_eq!(played.events(), ["a: current"]);
 }
 
-/// Given a file with a cluster. When it cannot be read, then the cluster stays, with the state NACKed and the reason. When it can
-/// be read again, then the error is over.
+/// Given a file with a cluster. When it cannot be read, then the cluster stays, with the state NACKed and the reason.
+/// When it can be read again, then the error is over.
 #[test]
 fn c264_unreadable_document_nacks_all_and_keeps_cache() {
     let (mut played, _) = Played::watching_clusters(&["a", "b"]);

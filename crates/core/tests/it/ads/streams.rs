@@ -97,8 +97,8 @@ fn c89_backoff_grows_until_a_response() {
     );
 }
 
-/// Given a server that answered on a stream that then lasted. When the stream ends, then the client connects at once, so that a
-/// fallback is not delayed if the server is gone. Only a failed attempt starts the backoff.
+/// Given a server that answered on a stream that then lasted. When the stream ends, then the client connects at once,
+/// so that a fallback is not delayed if the server is gone. Only a failed attempt starts the backoff.
 #[test]
 fn c89_long_stream_is_reopened_at_once() {
     let mut played = Played::new();

@@ -193,8 +193,8 @@ fn name_watched_again_before_a_poll_stays_subscribed() {
     assert!(played.client.cached(&ResourceType::CLUSTER, "a").is_none());
 }
 
-/// Given a server that compares versions. When a name is unsubscribed and subscribed again, on the stream or across its end,
-/// then no request claims that the client has its resource.
+/// Given a server that compares versions. When a name is unsubscribed and subscribed again, on the stream or across its
+/// end, then no request claims that the client has its resource.
 #[test]
 fn dropped_resource_is_not_claimed_by_a_version() {
     for breaks in [false, true] {

@@ -1,5 +1,6 @@
-//! Two servers that never repeat a version: like a cache that compares versions, they do not answer a client that has the current
-//! one. They come and go. Once the server of higher priority stays, the client has all resources from it alone.
+//! Two servers that never repeat a version: like a cache that compares versions, they do not answer a client that has
+//! the current one. They come and go. Once the server of higher priority stays, the client has all resources from it
+//! alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -54,8 +54,8 @@ fn send(played: &mut Played, protocol: Protocol, wrapper: Wrapper) {
     played.client.handle_delta_response(now, server, response);
 }
 
-/// Given a resource with a TTL of 10 s. A heartbeat in time gives it another 10 s. Without one, the resource expires. When it is
-/// sent again, then it is cached again.
+/// Given a resource with a TTL of 10 s. A heartbeat in time gives it another 10 s. Without one, the resource expires.
+/// When it is sent again, then it is cached again.
 #[test]
 fn c279_heartbeats_keep_a_resource_with_ttl() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {

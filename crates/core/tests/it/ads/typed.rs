@@ -36,8 +36,8 @@ fn value(played: &mut Played) -> ParsedResource {
     }
 }
 
-/// Given a cluster that is invalid for gRPC. When it is watched as the generated message, then it is valid, decoded once, and
-/// shared by all watchers.
+/// Given a cluster that is invalid for gRPC. When it is watched as the generated message, then it is valid, decoded
+/// once, and shared by all watchers.
 #[test]
 fn generated_message_is_decoded_once_without_grpc_rules() {
     let mut played = played([ResourceParser::of::<Message>()]);
@@ -71,7 +71,8 @@ fn type_without_parser_is_not_decoded() {
     assert_eq!(played.client.counters().decoded, 0);
 }
 
-/// Given a parser with a rule; then a resource that breaks it is rejected with the rule, and so is one that makes it panic.
+/// Given a parser with a rule; then a resource that breaks it is rejected with the rule, and so is one that makes it
+/// panic.
 #[test]
 fn parser_rules_reject_resources() {
     let rule = |cluster: &Message| match cluster.alt_stat_name.as_str() {
@@ -122,7 +123,8 @@ fn resource_must_be_accepted_by_both_parsers() {
     assert_eq!(&*resource.get::<Cluster>().unwrap().eds_service_name, "e");
 }
 
-/// Given a cached resource. When its type gets another parser, then the resource is parsed by it, if it accepts the bytes.
+/// Given a cached resource. When its type gets another parser, then the resource is parsed by it, if it accepts the
+/// bytes.
 #[test]
 fn late_parser_reads_cached_resources() {
     let mut played = played([ResourceParser::of::<Message>()]);

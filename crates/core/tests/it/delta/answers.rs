@@ -24,8 +24,8 @@ fn s44_stale_nonce_does_not_delay_a_subscription() {
     assert!(stream.session.is_in_sync(&world.snapshot));
 }
 
-/// Given a client that answers each response only after the next change, so that it never has answered everything, then what it has
-/// answered advances with each answer, and not before.
+/// Given a client that answers each response only after the next change, so that it never has answered everything, then
+/// what it has answered advances with each answer, and not before.
 #[test]
 fn g37_answers_count_while_changes_go_on() {
     for (resource_type, names) in [(CDS, vec![]), (EDS, vec!["A", "B"])] {

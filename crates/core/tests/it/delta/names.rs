@@ -17,8 +17,8 @@ fn s30_first_request_without_names_gets_all_resources() {
     stream.silent(&world);
 }
 
-/// Given Envoy with on-demand virtual hosts, when a name does not exist, then a resource without a body has the name as its
-/// alias. Envoy waits for the alias.
+/// Given Envoy with on-demand virtual hosts, when a name does not exist, then a resource without a body has the name as
+/// its alias. Envoy waits for the alias.
 #[test]
 fn s34_missing_virtual_host_is_reported_by_alias() {
     let vhds = ResourceType::VIRTUAL_HOST;

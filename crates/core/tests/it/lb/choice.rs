@@ -13,8 +13,8 @@ fn first_of(point: u64, whole: u64) -> u64 {
 }
 
 proptest! {
-    /// Every item is picked for a range of random numbers, in order. The ranges cover all 2⁶⁴ numbers, and the size of each is the
-    /// item's share, within one number.
+    /// Every item is picked for a range of random numbers, in order. The ranges cover all 2⁶⁴ numbers, and the size of
+    /// each is the item's share, within one number.
     #[test]
     fn c244_each_item_is_picked_for_its_share(
         weights in proptest::collection::vec(prop_oneof![0..4_u32, any::<u32>()], 1..8)

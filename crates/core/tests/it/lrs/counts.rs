@@ -8,7 +8,8 @@ use oxds_core::resource::LocalityId;
 
 use super::{Played, counts, everything, here, names, rpc, window};
 
-/// Given RPCs that started, succeeded, failed; then a report has the counts since the one before, and the RPCs in progress now.
+/// Given RPCs that started, succeeded, failed; then a report has the counts since the one before, and the RPCs in
+/// progress now.
 #[test]
 fn c136_counts_are_differences_except_in_progress() {
     let (mut played, load) = Played::reporting(5);
@@ -27,8 +28,8 @@ fn c136_counts_are_differences_except_in_progress() {
     assert_eq!(counts(&stats[0].upstream_locality_stats[0]), [0, 0, 0, 2]);
 }
 
-/// Given a cluster with two service names, and one that is used 3 s later; then each has its own stats, by locality, with its own
-/// interval.
+/// Given a cluster with two service names, and one that is used 3 s later; then each has its own stats, by locality,
+/// with its own interval.
 #[test]
 fn c137_stats_are_per_cluster_service_and_locality() {
     let (mut played, load) = Played::reporting(5);
@@ -92,8 +93,8 @@ fn c138_drops_are_reported_by_category_and_total() {
     assert_eq!(played.report()[0].total_dropped_requests, 0, "once");
 }
 
-/// Given a stream that breaks. When RPCs go on for 30 s until it is back, then the next report has all of them, with the true
-/// interval.
+/// Given a stream that breaks. When RPCs go on for 30 s until it is back, then the next report has all of them, with
+/// the true interval.
 #[test]
 fn c139_counts_without_stream_are_in_next_report() {
     let (mut played, load) = Played::reporting(5);
@@ -112,8 +113,8 @@ fn c139_counts_without_stream_are_in_next_report() {
     assert_eq!(window(&stats[0]), Duration::from_secs(35));
 }
 
-/// Given a cluster without traffic; then one empty report is sent. When there is traffic, then it is reported. When traffic stops
-/// for long, then one empty report is sent, and no interval spans the time without reports.
+/// Given a cluster without traffic; then one empty report is sent. When there is traffic, then it is reported. When
+/// traffic stops for long, then one empty report is sent, and no interval spans the time without reports.
 #[test]
 fn c140_empty_interval_is_reported_once() {
     let (mut played, load) = Played::reporting(5);

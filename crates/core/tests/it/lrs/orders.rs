@@ -6,8 +6,8 @@ use envoy_types::pb::envoy::service::load_stats::v3::LoadStatsResponse;
 
 use super::{Played, counts, everything, names, orders, rpc, window};
 
-/// Given settings for one of two clusters, every 10 s; then this one is reported every 10 s, without the node, and the other one
-/// is not.
+/// Given settings for one of two clusters, every 10 s; then this one is reported every 10 s, without the node, and the
+/// other one is not.
 #[test]
 fn c133_requested_clusters_are_reported_at_the_interval() {
     let (mut played, a) = Played::introduced();
@@ -47,8 +47,8 @@ fn c134_send_all_clusters_ignores_the_list() {
     assert_eq!(names(&played.report()), ["a", "b"]);
 }
 
-/// Given reports every 10 s. When, 4 s after one, the server asks for 2 s and another cluster, then a report of that cluster is due
-/// at once, and the next after 2 s. Repeated settings do not delay reports.
+/// Given reports every 10 s. When, 4 s after one, the server asks for 2 s and another cluster, then a report of that
+/// cluster is due at once, and the next after 2 s. Repeated settings do not delay reports.
 #[test]
 fn c135_new_settings_take_effect_at_once() {
     let (mut played, a) = Played::introduced();

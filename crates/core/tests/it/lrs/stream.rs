@@ -15,8 +15,8 @@ fn c129_reporter_without_clusters_does_not_connect() {
     assert_eq!(played.poll(), [LrsTransmit::Open]);
 }
 
-/// Given two clusters, one of them used twice; then there is one stream. When all but one use has ended, then it stays. When the
-/// last one has ended, then the stream ends.
+/// Given two clusters, one of them used twice; then there is one stream. When all but one use has ended, then it stays.
+/// When the last one has ended, then the stream ends.
 #[test]
 fn c130_one_stream_while_a_cluster_is_used() {
     let (mut played, _load) = Played::reporting(5);
@@ -67,8 +67,8 @@ fn c132_first_request_has_only_the_node() {
     assert!(played.poll().is_empty());
 }
 
-/// Given a server that is unreachable, or has no LRS; then it is tried again after 1 s, 1.6 s, …. When it has answered once, then
-/// the backoff starts again from 1 s.
+/// Given a server that is unreachable, or has no LRS; then it is tried again after 1 s, 1.6 s, …. When it has answered
+/// once, then the backoff starts again from 1 s.
 #[test]
 fn c141_failed_server_is_retried_with_ads_backoff() {
     let mut played = Played::new();
@@ -111,8 +111,8 @@ fn c142_last_use_ends_with_a_final_report() {
     assert!(played.reporter.is_idle());
 }
 
-/// Given counts, and a server that has not answered yet. When the last use ends, then the server has one second. If it answers in
-/// time, then the final report is sent, else the stream is closed.
+/// Given counts, and a server that has not answered yet. When the last use ends, then the server has one second. If it
+/// answers in time, then the final report is sent, else the stream is closed.
 #[test]
 fn c142_final_report_waits_one_second_for_a_stream() {
     for in_time in [true, false] {
@@ -136,8 +136,8 @@ fn c142_final_report_waits_one_second_for_a_stream() {
     }
 }
 
-/// Given counts, and an unreachable server. When the last use ends, then the counts are dropped after a second, and there is no
-/// attempt until the next use; the backoff goes on.
+/// Given counts, and an unreachable server. When the last use ends, then the counts are dropped after a second, and
+/// there is no attempt until the next use; the backoff goes on.
 #[test]
 fn c142_unreachable_server_gets_no_final_report() {
     let (mut played, load) = Played::reporting(5);

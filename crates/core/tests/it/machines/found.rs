@@ -19,7 +19,8 @@ fn late_nack_of_removed_resource_blocks_nothing() {
     ]);
 }
 
-/// The client uses c1 of a response that it NACKs for c3. c1 is bad before the next response: the client keeps its copy.
+/// The client uses c1 of a response that it NACKs for c3. c1 is bad before the next response: the client keeps its
+/// copy.
 #[test]
 fn s80_copy_from_a_nacked_response_stays_in_use() {
     play(&[
@@ -230,7 +231,8 @@ fn nack_by_name_after_the_wildcard_is_recorded() {
     ]);
 }
 
-/// c2 is removed while a response with it and the bad c0 is in flight; its removal is held when the NACK makes it due again.
+/// c2 is removed while a response with it and the bad c0 is in flight; its removal is held when the NACK makes it due
+/// again.
 #[test]
 fn s52_held_removal_ends_after_nack_of_its_response() {
     play(&[
@@ -249,8 +251,8 @@ fn s52_held_removal_ends_after_nack_of_its_response() {
     ]);
 }
 
-/// c0 has a TTL, and comes while the client leaves the wildcard and returns to it, beside two NACKed clusters. The response to the
-/// first wildcard is answered only then; its answer says nothing about c3, whose NACK is forgotten.
+/// c0 has a TTL, and comes while the client leaves the wildcard and returns to it, beside two NACKed clusters. The
+/// response to the first wildcard is answered only then; its answer says nothing about c3, whose NACK is forgotten.
 #[test]
 fn s49_resource_with_ttl_survives_return_to_wildcard() {
     play(&[

@@ -48,7 +48,8 @@ fn replace(world: &mut World) {
     );
 }
 
-/// Opens a SotW and a delta stream that subscribe as Envoy does: wildcards for clusters and listeners, names for the rest.
+/// Opens a SotW and a delta stream that subscribe as Envoy does: wildcards for clusters and listeners, names for the
+/// rest.
 fn envoys(world: &World) -> [Stream; 2] {
     let mut sotw = Stream::sotw();
     sotw.ask(&CDS, &[]);

@@ -67,7 +67,8 @@ fn s52_removal_is_held_after_a_nack() {
     }
 }
 
-/// Given a route to an aggregate of aggregates, when another cluster replaces all of them, then they stay until the route is ACKed.
+/// Given a route to an aggregate of aggregates, when another cluster replaces all of them, then they stay until the
+/// route is ACKed.
 #[test]
 fn s52_clusters_of_an_aggregate_are_removed_with_it() {
     let mut world = shop();

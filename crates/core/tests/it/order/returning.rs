@@ -137,8 +137,8 @@ fn returning() -> (World, Stream) {
     (world, stream)
 }
 
-/// Given a SotW client with wildcards that returns with the version that it had: what that version contained is known, so
-/// the removed cluster stays until its route has changed.
+/// Given a SotW client with wildcards that returns with the version that it had: what that version contained is known,
+/// so the removed cluster stays until its route has changed.
 #[test]
 fn returning_wildcard_client_keeps_the_cluster_of_its_route() {
     let (world, mut stream) = returning();

@@ -36,8 +36,8 @@ fn accept_cluster(stream: &mut Stream, world: &World) {
     assert_eq!(stream.take(world).resources, ["Y=1"]);
 }
 
-/// Given a route that moves to a new cluster with a secret, then the route is sent when the client has accepted cluster,
-/// assignment and secret, although it subscribes to the secret only after it has the assignment.
+/// Given a route that moves to a new cluster with a secret, then the route is sent when the client has accepted
+/// cluster, assignment and secret, although it subscribes to the secret only after it has the assignment.
 #[test]
 fn s51_route_waits_for_the_secret_of_its_cluster() {
     for at in 0..2 {
@@ -101,8 +101,8 @@ fn s51_accepted_secret_delays_nothing() {
     }
 }
 
-/// Given a secret that does not exist, then it is reported as the cause of the hold, and the route moves when the secret
-/// appears.
+/// Given a secret that does not exist, then it is reported as the cause of the hold, and the route moves when the
+/// secret appears.
 #[test]
 fn s53_missing_secret_holds_the_route_until_it_appears() {
     for at in 0..2 {
@@ -285,8 +285,8 @@ fn s51_secret_is_sent_before_its_listener() {
     }
 }
 
-/// Given a secret that is removed together with its use in a cluster and a listener, then it is removed after the client
-/// accepted both.
+/// Given a secret that is removed together with its use in a cluster and a listener, then it is removed after the
+/// client accepted both.
 #[test]
 fn s52_secret_is_removed_after_its_users() {
     let mut world = shop();

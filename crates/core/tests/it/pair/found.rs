@@ -50,8 +50,8 @@ fn resource_of_a_nacked_state_is_removed() {
     }
 }
 
-/// The client returns with L0, the rest of a state of which it NACKed L1. When it gets both again, it NACKs L1 again, and
-/// L0 has become bad: it still uses the old L0.
+/// The client returns with L0, the rest of a state of which it NACKed L1. When it gets both again, it NACKs L1 again,
+/// and L0 has become bad: it still uses the old L0.
 #[test]
 fn rest_of_a_state_nacked_before_stays_in_use() {
     let ops = "L1=bad; L0=0; Reconnect 0 0 0 0; Pass 0; Reconnect 0 0 0 0; Stall; Pass 0; L0=bad";
@@ -62,8 +62,8 @@ fn rest_of_a_state_nacked_before_stays_in_use() {
     }
 }
 
-/// The client returns with a version that the server does not know, and accepts nothing since: it may use another copy of
-/// the bad resources. The heartbeat of the good one is the full state, which removes none of them.
+/// The client returns with a version that the server does not know, and accepts nothing since: it may use another copy
+/// of the bad resources. The heartbeat of the good one is the full state, which removes none of them.
 #[test]
 fn s49_heartbeat_of_a_returning_client_removes_nothing() {
     for ops in [
@@ -77,7 +77,8 @@ fn s49_heartbeat_of_a_returning_client_removes_nothing() {
     }
 }
 
-/// The removal of C0 is held until the first round of isolation is accepted. The second round, which removes C0 by its absence, is NACKed.
+/// The removal of C0 is held until the first round of isolation is accepted. The second round, which removes C0 by its
+/// absence, is NACKed.
 #[test]
 fn s52_released_removal_of_a_nacked_state_is_repeated() {
     let ops =
@@ -89,8 +90,8 @@ fn s52_released_removal_of_a_nacked_state_is_repeated() {
     }
 }
 
-/// The client returns with an earlier C0, and NACKs the first state as a whole. The next one, without C2, repeats C0, which
-/// warms then.
+/// The client returns with an earlier C0, and NACKs the first state as a whole. The next one, without C2, repeats C0,
+/// which warms then.
 #[test]
 fn s54_assignment_of_a_repeated_cluster_is_sent_again() {
     let ops = "E0=0; C2=broken; C0=1>E0; Reconnect 0 0 0 0; Pass 0; Reconnect 0 0 0 0; C0=0>E0; Pass 0; -C2";
@@ -128,8 +129,8 @@ fn s54_repeated_assignment_is_sent_after_a_nack() {
     }
 }
 
-/// L1 is bad, and the client may have an earlier copy, so each full state carries it, and is NACKed. The client uses the
-/// new L0, which has a TTL.
+/// L1 is bad, and the client may have an earlier copy, so each full state carries it, and is NACKed. The client uses
+/// the new L0, which has a TTL.
 #[test]
 fn s49_resource_is_confirmed_whose_earlier_version_was_nacked() {
     let ops = "L0=bad; Want 3; Reconnect 0 0 0 0; Want 1; L1=bad L3=0; Pass 0; Reconnect 0 0 0 0; Want 3; Want 0; \

@@ -6,8 +6,8 @@ use super::{Edited, Op, letter};
 use crate::support::model::TYPES;
 
 /// Reads operations, separated by `;`. Any other text is a change set: `C1=0>E1` sets cluster 1 to content 0, which
-/// needs assignment 1, and `C1=0>E1,S2` secret 2 besides; clients NACK the contents `bad` and `broken`; `-C1` removes the
-/// cluster.
+/// needs assignment 1, and `C1=0>E1,S2` secret 2 besides; clients NACK the contents `bad` and `broken`; `-C1` removes
+/// the cluster.
 pub(super) fn script(text: &str) -> Vec<Op> {
     text.split(';').map(|op| operation(op.trim())).collect()
 }

@@ -34,7 +34,8 @@ fn pair(number: usize, generation: usize) -> [Arc<Resource>; 2] {
     ]
 }
 
-/// Two states of this many resources, of which the first differs. As after a fetch, equal resources are not the same ones.
+/// Two states of this many resources, of which the first differs. As after a fetch, equal resources are not the same
+/// ones.
 fn states(resources: usize) -> [State; 2] {
     [0, 1].map(|generation| {
         let pairs = (0..resources / 2).flat_map(|number| {

@@ -102,7 +102,8 @@ fn group(name: &str, id: &str, resources: &[Arc<Resource>]) -> GroupUpdate {
     GroupUpdate::new(name, matcher, changes)
 }
 
-/// Given states with groups, then each change has its group, type and kind, and the nodes of a group are a change of their own.
+/// Given states with groups, then each change has its group, type and kind, and the nodes of a group are a change of
+/// their own.
 #[test]
 fn g13_changes_are_listed_by_group_and_type() {
     let old = State::new(

@@ -47,7 +47,8 @@ fn s54_plan_repeats_assignments_of_changed_clusters() {
     assert_eq!(lines(&sending), ["cds ~X", "eds =X"]);
 }
 
-/// Given a route that moves to a cluster whose secret does not exist, then the hold timer delays the route, and the plan says so.
+/// Given a route that moves to a cluster whose secret does not exist, then the hold timer delays the route, and the
+/// plan says so.
 #[test]
 fn s53_plan_shows_what_the_hold_timer_delays() {
     let new = with(
@@ -105,7 +106,8 @@ fn s55_plan_names_what_no_client_asks_for() {
     assert!(sending.not_requested.is_empty());
 }
 
-/// Given ten thousand other resources, then the steps are the same: only what is connected with the change is simulated.
+/// Given ten thousand other resources, then the steps are the same: only what is connected with the change is
+/// simulated.
 #[test]
 fn s51_plan_of_a_large_state_is_that_of_its_part() {
     let other = |at: usize| resource(&CDS, &format!("other-{at}=1"), &[]);

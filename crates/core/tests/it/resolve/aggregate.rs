@@ -21,8 +21,8 @@ fn routed(clusters: &str) -> Played {
     played
 }
 
-/// Routes lead to cluster `a`, and these clusters arrive: `x=y z` is an aggregate of `y` and `z`, `x` a cluster with an endpoint,
-/// `-x` a cluster that does not exist.
+/// Routes lead to cluster `a`, and these clusters arrive: `x=y z` is an aggregate of `y` and `z`, `x` a cluster with an
+/// endpoint, `-x` a cluster that does not exist.
 fn given(clusters: &[&str]) -> Played {
     let mut played = routed("a");
     for text in clusters {

@@ -160,7 +160,8 @@ fn listener(routes: &str) -> String {
     ))
 }
 
-/// Routes of the virtual host for `svc`: each cluster by a path of its name, `/a` to `a`; all other paths to the first one.
+/// Routes of the virtual host for `svc`: each cluster by a path of its name, `/a` to `a`; all other paths to the first
+/// one.
 fn routes(name: &str, clusters: &str) -> String {
     let by_path: String = clusters
         .split(' ')

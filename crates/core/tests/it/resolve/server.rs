@@ -297,7 +297,8 @@ fn c259_rpc_without_route_has_a_reason() {
     assert_eq!(info.count_total, 0);
 }
 
-/// given 1,000 chains with the same routes, which override HTTP filters / then chains with equal filters share all their routes.
+/// given 1,000 chains with the same routes, which override HTTP filters / then chains with equal filters share all
+/// their routes.
 #[test]
 fn c259_chains_with_equal_filters_share_their_routes() {
     let rbac = |name: &str| {

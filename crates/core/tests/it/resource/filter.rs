@@ -193,7 +193,8 @@ fn c253_invalid_session_configuration_is_rejected() {
     }
 }
 
-/// Parses a resource with a filter `my.Filter` of the program, whose configuration is its bytes or a JSON object with a field `n`.
+/// Parses a resource with a filter `my.Filter` of the program, whose configuration is its bytes or a JSON object with a
+/// field `n`.
 fn parsed(resource_type: &ResourceType, text: &str) -> Result<ParsedResource, Invalid> {
     let extensions =
         Extensions::default().with_http_filter("my.Filter", |config| match &config.value {

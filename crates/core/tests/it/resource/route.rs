@@ -297,8 +297,8 @@ fn c191_route_max_stream_duration_is_read() {
 const FILTER: &str = "envoy.extensions.filters.http.cors.v3.Cors";
 const STRUCT: &str = "xds.type.v3.TypedStruct";
 
-/// Given plugins of unknown types; then they must be optional, and routes name only plugins that are defined. A route of an optional
-/// plugin is ignored.
+/// Given plugins of unknown types; then they must be optional, and routes name only plugins that are defined. A route
+/// of an optional plugin is ignored.
 #[test]
 fn c190_unknown_and_undefined_plugins_are_rejected() {
     let with = |plugins: &str, plugin: &str| {
@@ -349,8 +349,8 @@ fn c190_unknown_and_undefined_plugins_are_rejected() {
     }
 }
 
-/// Given filter configurations at a virtual host, a route and a weighted cluster; then unknown and empty ones are rejected, unless
-/// they are marked as optional.
+/// Given filter configurations at a virtual host, a route and a weighted cluster; then unknown and empty ones are
+/// rejected, unless they are marked as optional.
 #[test]
 fn c194_unknown_filter_configurations_are_rejected() {
     let config = |name: &str, any: &str| {

@@ -138,8 +138,8 @@ fn c55_c57_v2_listeners_lead_to_the_same_routes() {
     assert_eq!(inline.virtual_hosts, twin.virtual_hosts);
 }
 
-/// A listener has the same bytes in both versions: the type URL of its manager decides which rules apply, not that of the `Any`
-/// around the listener.
+/// A listener has the same bytes in both versions: the type URL of its manager decides which rules apply, not that of
+/// the `Any` around the listener.
 #[test]
 fn c55_manager_version_decides_the_rules() {
     let v2_manager = v2_bytes::<Listener>(&listener(RDS));

@@ -107,8 +107,8 @@ fn s26_request_before_data_is_answered_when_data_arrives() {
     );
 }
 
-/// Given a client that returns with its version before the first load, when the load was announced, then it gets nothing that it has:
-/// otherwise each restart of a server would send everything again.
+/// Given a client that returns with its version before the first load, when the load was announced, then it gets
+/// nothing that it has: otherwise each restart of a server would send everything again.
 #[test]
 fn g25_client_that_waited_for_a_restart_gets_nothing_again() {
     let version = {
@@ -128,8 +128,8 @@ fn g25_client_that_waited_for_a_restart_gets_nothing_again() {
     assert_eq!(stream.take(&world).resources, ["A=2"]);
 }
 
-/// Given a type that is not known yet, then clients get nothing of it, and other types as usual. When it is known, they get an answer,
-/// which tells what does not exist.
+/// Given a type that is not known yet, then clients get nothing of it, and other types as usual. When it is known, they
+/// get an answer, which tells what does not exist.
 #[test]
 fn g25_type_that_is_not_known_yet_is_not_answered() {
     let secret = ResourceType::SECRET;

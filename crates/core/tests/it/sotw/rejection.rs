@@ -114,8 +114,8 @@ fn s17_nacked_added_name_is_sent_once() {
     assert_eq!(stream.take(&world).resources, ["A=2"]);
 }
 
-/// Given a client that NACKed B on an earlier stream and ACKed the rest, which its version shows, when it returns, then B
-/// is sent once more.
+/// Given a client that NACKed B on an earlier stream and ACKed the rest, which its version shows, when it returns, then
+/// B is sent once more.
 #[test]
 fn s17_returning_client_can_nack_a_missing_resource_again() {
     let mut world = World::of(&CDS, &["A=1"]);
@@ -131,8 +131,8 @@ fn s17_returning_client_can_nack_a_missing_resource_again() {
     assert_eq!(stream.take(&world).resources, ["A=2"]);
 }
 
-/// Given a returning client that may use an older B, when B was NACKed, then the responses still have B: to omit B would
-/// remove it, which is worse than another NACK.
+/// Given a returning client that may use an older B, when B was NACKed, then the responses still have B: to omit B
+/// would remove it, which is worse than another NACK.
 #[test]
 fn s17_resource_of_a_returning_client_is_not_removed() {
     for names in [&[][..], &["A", "B"]] {
@@ -165,8 +165,8 @@ fn s17_s80_response_to_names_omits_nacked_versions() {
     );
 }
 
-/// Given a NACK whose message names no resource, then both changed resources may be the cause, and both are sent again. An
-/// ACK clears both.
+/// Given a NACK whose message names no resource, then both changed resources may be the cause, and both are sent again.
+/// An ACK clears both.
 #[test]
 fn s18_ack_of_all_resources_clears_all_nacks() {
     let mut world = World::of(&CDS, &["A=1", "B=1"]);

@@ -1,8 +1,8 @@
 //! Model client: the behaviour of a data plane, as short as possible.
 //!
 //! The text of a resource is `name=content` or `name=content>needed,needed`: a listener refers to routes, a route to
-//! clusters, a cluster to an assignment; clusters and listeners refer to secrets (`S0`, `S1`, …) besides. The client NACKs
-//! content with `bad` or `broken`, see [`Rejects`].
+//! clusters, a cluster to an assignment; clusters and listeners refer to secrets (`S0`, `S1`, …) besides. The client
+//! NACKs content with `bad` or `broken`, see [`Rejects`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

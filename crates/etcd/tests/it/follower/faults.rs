@@ -1,5 +1,5 @@
-//! Faults of watches (G-21): each leads to the published state, at the latest with the next head, and never to another one. The world
-//! checks after each update that the state was published.
+//! Faults of watches (G-21): each leads to the published state, at the latest with the next head, and never to another
+//! one. The world checks after each update that the state was published.
 
 use oxds_etcd::follower::{Notice, ReadReason};
 

@@ -197,8 +197,8 @@ fn g27_restored_store_is_held() {
     assert!(world.findings.is_empty());
 }
 
-/// given a replica that has just read a restored store, and holds / when the restore is accepted / then the replica follows on the same
-/// connection, and reads nothing again.
+/// given a replica that has just read a restored store, and holds / when the restore is accepted / then the replica
+/// follows on the same connection, and reads nothing again.
 #[test]
 fn g27_accepted_restore_is_followed_without_a_read() {
     let mut world = restored();
@@ -275,8 +275,8 @@ fn g27_replica_that_starts_on_a_restored_store_is_not_ready() {
     world.check_current();
 }
 
-/// given a restore / when the replica meets an empty store, then the backup, and members of the old and of the new cluster in turn / then it
-/// serves as before all the time, and follows the old cluster at once.
+/// given a restore / when the replica meets an empty store, then the backup, and members of the old and of the new
+/// cluster in turn / then it serves as before all the time, and follows the old cluster at once.
 #[test]
 fn g27_window_of_a_restore_removes_nothing() {
     let mut world = World::serving(&[("a", Some(1))]);
@@ -306,8 +306,8 @@ fn g27_window_of_a_restore_removes_nothing() {
     assert!(world.findings.is_empty());
 }
 
-/// given a replica that starts on the empty store of a restore / then it serves nothing, not even an empty configuration; when the backup is
-/// there and another replica serves a later seq, it is not ready.
+/// given a replica that starts on the empty store of a restore / then it serves nothing, not even an empty
+/// configuration; when the backup is there and another replica serves a later seq, it is not ready.
 #[test]
 fn g27_start_before_the_restore_serves_nothing() {
     let mut world = restored();

@@ -1,7 +1,7 @@
 //! Random publishes under random faults.
 //!
-//! The properties: the served state is always the union of published states; no lane goes back to an earlier seq; a replica that
-//! is ready stays so; and once the store heals, the last publishes are served.
+//! The properties: the served state is always the union of published states; no lane goes back to an earlier seq; a
+//! replica that is ready stays so; and once the store heals, the last publishes are served.
 
 use std::time::Duration;
 

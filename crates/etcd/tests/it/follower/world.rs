@@ -159,7 +159,8 @@ impl World {
         write(writer, &mut self.etcd)
     }
 
-    /// Publishes in the lane `main` by a stage that a replica cannot have watched, because it starts when the stage is there.
+    /// Publishes in the lane `main` by a stage that a replica cannot have watched, because it starts when the stage is
+    /// there.
     pub(super) fn stage_unseen(&mut self, changes: &[(&str, Option<usize>)]) {
         self.write("main", |writer, etcd| writer.write_stage(etcd, changes));
         self.restart(true);

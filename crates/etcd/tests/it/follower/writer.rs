@@ -148,7 +148,8 @@ impl Writer {
         commit(etcd, &[head]);
     }
 
-    /// Moves one staged key to its place; after the last one, the head names no stage any more. Returns whether more is to do.
+    /// Moves one staged key to its place; after the last one, the head names no stage any more. Returns whether more is
+    /// to do.
     pub(super) fn move_one(&mut self, etcd: &mut Etcd) -> bool {
         if self.moves.is_empty() {
             return false;
@@ -200,8 +201,8 @@ impl Writer {
         };
     }
 
-    /// Restores all published values, and publishes these changes with a seq that no head of the lane had, as `--repair` and
-    /// `--accept-restored` do.
+    /// Restores all published values, and publishes these changes with a seq that no head of the lane had, as
+    /// `--repair` and `--accept-restored` do.
     pub(super) fn repair(&mut self, etcd: &mut Etcd, changes: &[Change<'_>]) {
         let mut operations = self.apply(changes);
         let changed: BTreeSet<_> = changes.iter().map(|(text, _)| entry(text)).collect();

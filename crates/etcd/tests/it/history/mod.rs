@@ -1,12 +1,13 @@
 //! G-40: the history of random publishes under random faults.
 //!
-//! Writers of two lanes publish step by step; requests are lost, or take effect with an unknown outcome, one by one and for as long as a
-//! partition lasts; writers are killed, leases end. Three replicas follow over connections that break, stop, and duplicate, lose or reorder
-//! events, and over partitions in one or both directions; they restart, with and without their state. Clocks step back and forth. The store is
-//! compacted, and restored from a backup, with and without a bump of its revision. Then everything heals.
+//! Writers of two lanes publish step by step; requests are lost, or take effect with an unknown outcome, one by one and
+//! for as long as a partition lasts; writers are killed, leases end. Three replicas follow over connections that break,
+//! stop, and duplicate, lose or reorder events, and over partitions in one or both directions; they restart, with and
+//! without their state. Clocks step back and forth. The store is compacted, and restored from a backup, with and
+//! without a bump of its revision. Then everything heals.
 //!
-//! The properties: each acknowledged publish is in the chain of its lane once; what a replica serves, and so its clients, is a
-//! subsequence of the chain; after the healing all replicas serve the heads.
+//! The properties: each acknowledged publish is in the chain of its lane once; what a replica serves, and so its
+//! clients, is a subsequence of the chain; after the healing all replicas serve the heads.
 
 mod random;
 mod replica;

@@ -30,7 +30,8 @@ pub(super) struct Replica {
     places: BTreeMap<usize, usize>,
     /// Partition from the store, and the number of actions until it heals.
     cut: Option<(Cut, usize)>,
-    /// The replica's clock is ahead of the store's by this time. It steps in both directions, and never goes back itself.
+    /// The replica's clock is ahead of the store's by this time. It steps in both directions, and never goes back
+    /// itself.
     ahead: Duration,
     clock: Instant,
 }

@@ -54,7 +54,8 @@ impl Default for Store {
 }
 
 impl Store {
-    /// Does one thing: a writer begins, does a request, or dies; a lease ends; time passes; the store is compacted or backed up.
+    /// Does one thing: a writer begins, does a request, or dies; a lease ends; time passes; the store is compacted or
+    /// backed up.
     pub(super) fn step(&mut self, random: &mut Random) {
         self.now += Duration::from_millis(random.below(200) as u64);
         if self.writers.len() < WRITERS && random.one_in(3) {

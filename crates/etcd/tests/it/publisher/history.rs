@@ -8,7 +8,8 @@ use oxds_types::etcd::RangeRequest;
 use super::rig::{State, prefix};
 use crate::model::Etcd;
 
-/// Returns head and state of a lane at a revision, the stage that the head names applied. Checks that the head vouches for it.
+/// Returns head and state of a lane at a revision, the stage that the head names applied. Checks that the head vouches
+/// for it.
 pub(crate) fn served(etcd: &Etcd, lane: &Segment, revision: i64) -> Option<(Head, State)> {
     let (head, state) = read(etcd, lane, revision);
     let head = head?;
@@ -68,8 +69,8 @@ pub(super) struct Link {
     pub(super) state: State,
 }
 
-/// Returns all publishes of a lane. Checks every revision: the head vouches for the state, each publish is the child of the one
-/// before, and nothing but a publish changes what is served.
+/// Returns all publishes of a lane. Checks every revision: the head vouches for the state, each publish is the child of
+/// the one before, and nothing but a publish changes what is served.
 pub(super) fn chain(etcd: &Etcd, lane: &Segment) -> Vec<Link> {
     let mut chain: Vec<Link> = Vec::new();
     for (revision, _) in etcd.events(1) {

@@ -214,7 +214,8 @@ fn g8_commit_never_names_a_deleted_stage() {
     }
 }
 
-/// given a large publish / when it is committed / then etcd has time for the replicas before the moves, which need no read.
+/// given a large publish / when it is committed / then etcd has time for the replicas before the moves, which need no
+/// read.
 #[test]
 fn g8_moves_begin_after_a_pause() {
     let mut etcd = published();

@@ -1,4 +1,5 @@
-//! Random writers under random faults: every acknowledged publish is in the chain once, and the chain is whole (G-8, G-10, G-11).
+//! Random writers under random faults: every acknowledged publish is in the chain once, and the chain is whole (G-8,
+//! G-10, G-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! A replica that follows the publisher: each publish is one change set, whatever its size, also of writers that are killed
-//! (G-1, G-7, G-8, G-27).
+//! A replica that follows the publisher: each publish is one change set, whatever its size, also of writers that are
+//! killed (G-1, G-7, G-8, G-27).
 
 use std::collections::BTreeMap;
 

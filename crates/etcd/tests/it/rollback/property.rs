@@ -1,4 +1,5 @@
-//! Any interleaving of publishes, NACKs, deliveries, writes, starts and deaths. [`World`] checks each decision when it takes effect.
+//! Any interleaving of publishes, NACKs, deliveries, writes, starts and deaths. [`World`] checks each decision when it
+//! takes effect.
 
 use proptest::prelude::*;
 

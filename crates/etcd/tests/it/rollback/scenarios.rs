@@ -24,8 +24,8 @@ fn ids(numbers: &[usize]) -> Vec<Segment> {
 
 const ALL: [Clients; 3] = [Clients::Accepting; 3];
 
-/// given NACKs on two replicas whose sum passes the threshold / then one decision is made, at once, and all replicas serve the former
-/// version, those without clients and new ones too.
+/// given NACKs on two replicas whose sum passes the threshold / then one decision is made, at once, and all replicas
+/// serve the former version, those without clients and new ones too.
 #[test]
 fn g38_nacks_of_replicas_add_up_to_one_decision() {
     let clients = [Clients::Accepting, Clients::Accepting, Clients::Absent];
@@ -48,7 +48,8 @@ fn g38_nacks_of_replicas_add_up_to_one_decision() {
     assert_eq!(world.decisions, 1);
 }
 
-/// given a node that NACKs on two replicas, because it has moved / then it counts once; another node makes the decision.
+/// given a node that NACKs on two replicas, because it has moved / then it counts once; another node makes the
+/// decision.
 #[test]
 fn g38_moved_node_counts_once() {
     let (mut world, [first, second, third]) = three(1, ALL);
@@ -62,7 +63,8 @@ fn g38_moved_node_counts_once() {
     assert_eq!(world.decision().map(|decision| decision.nodes), Some(2));
 }
 
-/// given a replica that does not answer / then there is no decision; after 2 s this is reported. When its lease ends, the others decide.
+/// given a replica that does not answer / then there is no decision; after 2 s this is reported. When its lease ends,
+/// the others decide.
 #[test]
 fn g38_silent_replica_prevents_a_decision() {
     let (mut world, [first, second, silent]) = three(0, ALL);
@@ -101,7 +103,8 @@ fn g38_lacking_replica_prevents_a_decision() {
     assert_eq!(world.decisions, 0);
 }
 
-/// given a replica that merged two publishes into one / when clients NACK it / then the replicas know different former versions: no decision.
+/// given a replica that merged two publishes into one / when clients NACK it / then the replicas know different former
+/// versions: no decision.
 #[test]
 fn g38_replicas_that_disagree_do_not_decide() {
     let mut world = World::new(0);
@@ -124,7 +127,8 @@ fn g38_replicas_that_disagree_do_not_decide() {
     assert_eq!(replicas, ids(&[first, second]));
 }
 
-/// given a decision / when other content is published / then it is void, and deleted with the reports; the new content is served.
+/// given a decision / when other content is published / then it is void, and deleted with the reports; the new content
+/// is served.
 #[test]
 fn g38_publish_of_other_content_voids_the_decision() {
     let (mut world, [first, ..]) = three(0, ALL);
@@ -146,7 +150,8 @@ fn g38_publish_of_other_content_voids_the_decision() {
     );
 }
 
-/// given a decision under way / when a replica starts before it takes effect / then it does not: the new one has not answered.
+/// given a decision under way / when a replica starts before it takes effect / then it does not: the new one has not
+/// answered.
 #[test]
 fn g38_decision_waits_for_a_replica_that_has_started() {
     let (mut world, [first, second, third]) = three(0, ALL);

@@ -1,4 +1,5 @@
-//! Replicas with the machine under test, over a model of etcd. Each replica sees the events of the store with a delay of its own.
+//! Replicas with the machine under test, over a model of etcd. Each replica sees the events of the store with a delay
+//! of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -418,7 +419,8 @@ impl World {
 struct Facts(Seen);
 
 impl Facts {
-    /// G-38: enough nodes, an answer of each live replica, one former version of those that have clients, and no other decision.
+    /// G-38: enough nodes, an answer of each live replica, one former version of those that have clients, and no other
+    /// decision.
     fn check(&self, threshold: usize, decision: &Decision) {
         let Self(seen) = self;
         let version = decision.version_of(&place()).expect("a version");

@@ -10,8 +10,8 @@ use super::trees::ImportArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Write Rust skeletons for the pairs of messages that a person must decide: every unchanged field is done, every changed
-/// one is a `todo!`
+/// Write Rust skeletons for the pairs of messages that a person must decide: every unchanged field is done, every
+/// changed one is a `todo!`
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Major of the results, such as v4alpha

@@ -1,5 +1,5 @@
-//! The option `--bootstrap-version` of commands that are clients, and `--oldest-version` of the server: whether the previous major
-//! of the API may be used (V-48, V-61).
+//! The option `--bootstrap-version` of commands that are clients, and `--oldest-version` of the server: whether the
+//! previous major of the API may be used (V-48, V-61).
 
 use oxds_client::Bootstrap;
 use oxds_types::ApiVersion;
@@ -10,8 +10,8 @@ use crate::exit::Failure;
 /// The option.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct BootstrapVersion {
-    /// Oldest major of the API that the client may use, 2 or 3. With 2, it uses v2, the previous major, for `AUTO` servers of the
-    /// bootstrap that lack v3; with 3, they are an error [default: 3]
+    /// Oldest major of the API that the client may use, 2 or 3. With 2, it uses v2, the previous major, for `AUTO`
+    /// servers of the bootstrap that lack v3; with 3, they are an error [default: 3]
     #[arg(long = "bootstrap-version", value_name = "MAJOR", value_parser = majors)]
     majors: Option<Majors>,
 }

@@ -21,8 +21,8 @@ pub(crate) struct DynamicFieldArgs {
     runtime: RuntimeKeys,
 }
 
-/// Returns a check that only warns: of deprecated, unfinished and unknown fields. It is for commands that show what a control plane
-/// serves, or that stand for a client without checks.
+/// Returns a check that only warns: of deprecated, unfinished and unknown fields. It is for commands that show what a
+/// control plane serves, or that stand for a client without checks.
 pub(crate) fn warnings() -> ResourceCheck {
     // Decoded here, and not while the first resource is waited for: a call has a deadline.
     descriptor::pool();

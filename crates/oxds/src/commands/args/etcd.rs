@@ -47,8 +47,8 @@ pub(crate) struct EtcdTarget {
 }
 
 impl EtcdArgs {
-    /// Returns the configuration of the options; `None` without `--etcd`. Reads the files, so that an unreadable one is reported
-    /// before the first connection.
+    /// Returns the configuration of the options; `None` without `--etcd`. Reads the files, so that an unreadable one is
+    /// reported before the first connection.
     pub(crate) fn target(&self) -> Result<Option<EtcdTarget>, Failure> {
         let Some(endpoints) = &self.endpoints else {
             return Ok(None);

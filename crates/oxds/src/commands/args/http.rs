@@ -16,8 +16,8 @@ pub(crate) struct HttpArgs {
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "http_tls_cert")]
     http_tls_key: Option<PathBuf>,
-    /// Show the pages only to clients that send the token in this file: as bearer token, or as password of any user [default: to
-    /// clients of this machine]
+    /// Show the pages only to clients that send the token in this file: as bearer token, or as password of any user
+    /// [default: to clients of this machine]
     #[arg(long, value_name = "FILE")]
     http_token_file: Option<PathBuf>,
     /// Show the pages to every client that reaches a port of the server

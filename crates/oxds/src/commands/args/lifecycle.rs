@@ -1,5 +1,5 @@
-//! Options about deprecated and unknown fields in files: the ledger with the deprecation clock (V-43), and unknown fields
-//! (V-58).
+//! Options about deprecated and unknown fields in files: the ledger with the deprecation clock (V-43), and unknown
+//! fields (V-58).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -152,7 +152,8 @@ mod tests {
 
     const FIELD: &str = "envoy.config.cluster.v3.Cluster.http2_protocol_options";
 
-    /// The schedule of the policy, day by day: announced, warned, disallowed; and still disallowed when it may be removed.
+    /// The schedule of the policy, day by day: announced, warned, disallowed; and still disallowed when it may be
+    /// removed.
     #[test]
     fn v43_ledger_moves_a_field_through_its_phases() {
         let ledger = format!(

@@ -62,8 +62,8 @@ pub(crate) struct LimitArgs {
     /// Time for the answer to a keepalive ping [default: 20s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     keepalive_timeout: Option<Duration>,
-    /// Age of a connection at which the client is asked to make another one, ± 10 %, so that clients spread over servers with one name
-    /// [default: never]
+    /// Age of a connection at which the client is asked to make another one, ± 10 %, so that clients spread over
+    /// servers with one name [default: never]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     max_connection_age: Option<Duration>,
     /// Time that a Fetch or REST poll waits for a change [default: 800ms]

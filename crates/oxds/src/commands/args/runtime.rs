@@ -16,15 +16,15 @@ use super::runtime_keys::RuntimeKeys;
 use crate::commands::bootstrap::check;
 use crate::exit::Failure;
 
-/// Options for runtime keys. Layers, from the first to the one that wins: the environment, --runtime-config, --runtime-path,
-/// --runtime-rtds, --runtime-admin, --runtime (V-47).
+/// Options for runtime keys. Layers, from the first to the one that wins: the environment, --runtime-config,
+/// --runtime-path, --runtime-rtds, --runtime-admin, --runtime (V-47).
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Runtime")]
 pub(crate) struct RuntimeArgs {
     #[command(flatten)]
     keys: RuntimeKeys,
-    /// Read runtime keys from a YAML or JSON file, or from a folder in Envoy's layout, and follow its changes. Repeatable, later
-    /// ones win
+    /// Read runtime keys from a YAML or JSON file, or from a folder in Envoy's layout, and follow its changes.
+    /// Repeatable, later ones win
     #[arg(long = "runtime-path", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Read runtime layers from an Envoy bootstrap (layered_runtime), or from a file with `layers`
@@ -243,7 +243,8 @@ impl StaticClusters {
     }
 }
 
-/// Refuses a source in the previous major, as Envoy does at its start (V-48). The servers of a gRPC bootstrap can be asked in it.
+/// Refuses a source in the previous major, as Envoy does at its start (V-48). The servers of a gRPC bootstrap can be
+/// asked in it.
 fn check_major(layer: &str, source: &ConfigSource) -> Result<(), Failure> {
     let transport = match &source.config_source_specifier {
         Some(ConfigSourceSpecifier::ApiConfigSource(api)) => api.transport_api_version,

@@ -29,8 +29,8 @@ pub(crate) struct SourceArgs {
         conflicts_with = "bootstrap"
     )]
     cluster: String,
-    /// API version of the requests; auto: v3 if the bootstrap lists the server feature xds_v3, else v2. The default is the
-    /// transport_api_version of the bootstrap, or v3
+    /// API version of the requests; auto: v3 if the bootstrap lists the server feature xds_v3, else v2. The default is
+    /// the transport_api_version of the bootstrap, or v3
     #[arg(long, value_enum, value_name = "VERSION")]
     transport: Option<Transport>,
     #[command(flatten)]

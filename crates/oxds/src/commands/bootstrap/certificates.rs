@@ -39,8 +39,8 @@ pub(super) struct IncompleteFolder {
 }
 
 impl CertificateFiles {
-    /// Finds the files in a folder. The paths are absolute, as the application may run elsewhere; links in them stay, since
-    /// tools rotate certificates by them.
+    /// Finds the files in a folder. The paths are absolute, as the application may run elsewhere; links in them stay,
+    /// since tools rotate certificates by them.
     pub(super) fn find(dir: &Path, refresh_interval: Duration) -> Result<Self, IncompleteFolder> {
         let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned());
         let missing = |layout: [&'static str; 3]| {

@@ -66,9 +66,10 @@ struct ClientArgs {
     delta: bool,
     /// Folder with the certificate, key and roots of the application, for TLS between services
     ///
-    /// gRPC only. They become the certificate provider `default`, which reads the files again when they change. Names of the
-    /// files: cert.pem, key.pem and ca.pem; or tls.crt, tls.key and ca.crt (Kubernetes, cert-manager); svid.pem, svid_key.pem
-    /// and svid_bundle.pem (spiffe-helper); certificates.pem, private_key.pem and ca_certificates.pem (Google Cloud).
+    /// gRPC only. They become the certificate provider `default`, which reads the files again when they change. Names
+    /// of the files: cert.pem, key.pem and ca.pem; or tls.crt, tls.key and ca.crt (Kubernetes, cert-manager); svid.pem,
+    /// svid_key.pem and svid_bundle.pem (spiffe-helper); certificates.pem, private_key.pem and ca_certificates.pem
+    /// (Google Cloud).
     #[arg(long, value_name = "DIR")]
     certs: Option<PathBuf>,
     /// Time after which the application reads the files of --certs again

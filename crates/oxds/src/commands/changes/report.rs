@@ -27,8 +27,8 @@ pub(crate) struct ChangeReport<'a> {
 }
 
 impl ChangeReport<'_> {
-    /// Returns a line for each change, with lines for its fields, and one about what is left out. `clients` returns how many clients
-    /// a change is for, if that is known.
+    /// Returns a line for each change, with lines for its fields, and one about what is left out. `clients` returns how
+    /// many clients a change is for, if that is known.
     pub(crate) fn text(&self, clients: impl Fn(&Change) -> Option<usize>) -> String {
         let mut text = String::new();
         for change in self.shown() {

@@ -60,7 +60,8 @@ impl Plan {
     }
 }
 
-/// Returns whether a finding is about references that lead to something in the whole state: other lanes of etcd have it.
+/// Returns whether a finding is about references that lead to something in the whole state: other lanes of etcd have
+/// it.
 fn is_resolved(finding: &Finding, new: &State) -> bool {
     let (Some(resource_type), Some(name)) = (&finding.resource_type, &finding.resource) else {
         return false;

@@ -61,7 +61,7 @@ pub(super) fn failure(error: &PublishError) -> Failure {
     }
     let lines = lines.join("\n  ");
     let failure = Failure::negative(format_args!(
-        "not published: another writer changed the same resources meanwhile:\n  {lines}"
+        "not published: another writer changed the same resources while this publish was prepared:\n  {lines}"
     ));
     failure.hint("publish again to write over what is published now, or use --force")
 }

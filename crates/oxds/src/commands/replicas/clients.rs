@@ -1,7 +1,8 @@
 //! The clients of each replica: which answers are missing, and which nodes have left (G-37).
 //!
-//! The status key of a replica has less than 1 KB, so it has only numbers. The clients themselves are read from the replica, at the
-//! gRPC address of its key, with the credentials of the command line: with certificates, that port admits operators of other machines.
+//! The status key of a replica has less than 1 KB, so it has only numbers. The clients themselves are read from the
+//! replica, at the gRPC address of its key, with the credentials of the command line: with certificates, that port
+//! admits operators of other machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

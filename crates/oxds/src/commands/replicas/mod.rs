@@ -54,8 +54,8 @@ pub(super) fn status(
     )
 }
 
-/// Waits until there is a replica, and each live one has settled what was published at the first read. A NACK is an answer, and the
-/// command then fails.
+/// Waits until there is a replica, and each live one has settled what was published at the first read. A NACK is an
+/// answer, and the command then fails.
 pub(super) fn wait(
     target: EtcdTarget,
     args: &ControlPlaneArgs,
@@ -96,7 +96,8 @@ fn has_nack(fleet: &Fleet) -> bool {
     fleet.replicas.values().any(|status| status.nacked > 0)
 }
 
-/// Prints why the command does not succeed: lanes and replicas, then the answers that are missing, then nodes that have left.
+/// Prints why the command does not succeed: lanes and replicas, then the answers that are missing, then nodes that have
+/// left.
 async fn print_missing(
     fleet: &Fleet,
     missing: Vec<String>,

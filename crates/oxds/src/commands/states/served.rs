@@ -13,7 +13,8 @@ use oxds_types::reference::references;
 use crate::commands::fetch::{FetchScope, fetch};
 use crate::exit::Failure;
 
-/// Fetches all resources of these types. `numbers` has how many resources of a type there are at least, if that is known.
+/// Fetches all resources of these types. `numbers` has how many resources of a type there are at least, if that is
+/// known.
 pub(crate) async fn of_control_plane(
     limit: Duration,
     bootstrap: &Bootstrap,

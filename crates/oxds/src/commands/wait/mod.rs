@@ -125,7 +125,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     runtime()?.block_on(wait(args, folder.transpose()?))
 }
 
-/// Waits until the clients have accepted everything, or the resource; before, until the control plane serves these contents.
+/// Waits until the clients have accepted everything, or the resource; before, until the control plane serves these
+/// contents.
 async fn wait(args: &Args, folder: Option<Contents>) -> Result<Exit, Failure> {
     let end = Instant::now() + args.timeout;
     let name = args.name.as_deref();
@@ -239,8 +240,8 @@ async fn changed(
     Some(page)
 }
 
-/// Returns a line for each finding that keeps a saved resource from being served: an error, or a file that is still being
-/// written.
+/// Returns a line for each finding that keeps a saved resource from being served: an error, or a file that is still
+/// being written.
 fn unserved_files(page: Option<&StatusPage>, name: Option<&str>) -> Vec<String> {
     let store = page.map(StoreStatus::of).unwrap_or_default();
     let is_relevant = |finding: &&StoreFinding| match (&finding.resource, name) {

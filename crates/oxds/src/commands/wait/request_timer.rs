@@ -48,8 +48,8 @@ impl RequestTimer {
         self.is_wanted = false;
     }
 
-    /// Returns when the next request is due if nothing changes; `None`: only after a change. `behind` is the number of clients
-    /// that have not answered a change; 0 if it is not known.
+    /// Returns when the next request is due if nothing changes; `None`: only after a change. `behind` is the number of
+    /// clients that have not answered a change; 0 if it is not known.
     pub(super) fn due(&self, behind: usize) -> Option<Instant> {
         let due = match (self.of_all && behind > 0, self.last) {
             (true, last) => last.unwrap_or(self.begun) + INTERVAL_BEHIND,

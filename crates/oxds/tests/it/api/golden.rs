@@ -259,7 +259,8 @@ fn v40_v41_v3_survives_v4alpha_for_a_random_seed() {
     round_trips(seed, 10_000);
 }
 
-/// Given Envoy's changes from v3 to v4alpha, when stubs are written, then they are valid Rust with a decision per removed field.
+/// Given Envoy's changes from v3 to v4alpha, when stubs are written, then they are valid Rust with a decision per
+/// removed field.
 #[test]
 fn v42_stubs_of_v4alpha_are_valid_rust() {
     let pool = descriptor_pool(&descriptor_set(&golden())).unwrap();

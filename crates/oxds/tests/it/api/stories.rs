@@ -1,5 +1,5 @@
-//! User stories of the versioning policy, end to end (V-61): a tree and its tools, a server, and clients of several versions.
-//! "Deprecate a field" is in `lifecycle`.
+//! User stories of the versioning policy, end to end (V-61): a tree and its tools, a server, and clients of several
+//! versions. "Deprecate a field" is in `lifecycle`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -159,9 +159,9 @@ const BAR: &str = "acme.blah.v3.Foo.bar";
 const V3_FOO: &str = "acme.blah.v3.Foo";
 const V4_FOO: &str = "acme.blah.v4alpha.Foo";
 
-/// "As a developer, I want to add a new field": given a stable v3 and its v4alpha, when v3 gets a field, then its file needs a
-/// new minor version and v4alpha is generated again; clients of v3 that know the field, or do not, and one of v4alpha are served
-/// from one cache, and the server knows which is which.
+/// "As a developer, I want to add a new field": given a stable v3 and its v4alpha, when v3 gets a field, then its file
+/// needs a new minor version and v4alpha is generated again; clients of v3 that know the field, or do not, and one of
+/// v4alpha are served from one cache, and the server knows which is which.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v61_added_field_is_served_to_old_and_new_clients() {
     let proto = "syntax = \"proto3\";\n\npackage acme.blah.v3;\n\nmessage Foo {\n  string name = 1;\n  int32 limit = 2;\n  \
@@ -259,8 +259,8 @@ fn two_packages() -> tempfile::TempDir {
 
 /// The owner's part of a refactoring: all changes are made in v3, and the next major is generated from them.
 fn refactor(dir: &Path) {
-    // The change is made in v3, as annotations: nothing breaks there. v4alpha is generated from it, and so is that of the
-    // package that depends on it.
+    // The change is made in v3, as annotations: nothing breaks there. v4alpha is generated from it, and so is that of
+    // the package that depends on it.
     let annotated = |name: &str| format!(" [(udpa.annotations.field_migrate).{name}];");
     edit(
         dir,
@@ -280,9 +280,10 @@ fn refactor(dir: &Path) {
     api("next-major", dir, &[]).expect(0, &["2 files of 2 packages, 2 written"]);
 }
 
-/// "As a developer, I want to refactor the API": given two packages, when a field of v3 is annotated to be renamed, two fields
-/// to become a oneof, and one is deprecated, then v4alpha follows by generation, in the dependent package, too; after the API
-/// release, clients of both majors are served from one cache by translation, nothing is lost, and files of v3 become files of v4.
+/// "As a developer, I want to refactor the API": given two packages, when a field of v3 is annotated to be renamed, two
+/// fields to become a oneof, and one is deprecated, then v4alpha follows by generation, in the dependent package, too;
+/// after the API release, clients of both majors are served from one cache by translation, nothing is lost, and files
+/// of v3 become files of v4.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v61_refactored_api_is_served_in_both_majors() {
     let dir = two_packages();
@@ -383,7 +384,8 @@ fn until_on_v2(server: &Serve, count: usize) {
 
 const REFUSED: &str = "API v2 is not served here: expected v3 or later";
 
-/// Asserts that clients of v2 are refused with the reason, over gRPC and REST, and those of v3 are served; ends the server.
+/// Asserts that clients of v2 are refused with the reason, over gRPC and REST, and those of v3 are served; ends the
+/// server.
 fn refuses_v2(server: Serve, grpc: &str) {
     let get = |api| oxds(["get", "clusters", "--server", grpc, "--transport", api]);
     get("v3").expect(0, &["a", "b"]);
@@ -406,9 +408,9 @@ fn refuses_v2(server: Serve, grpc: &str) {
     );
 }
 
-/// "As an operator, I want to upgrade to a new API version": given a server of both majors and three clients of v2, when they
-/// are upgraded one after another, and v2 is dropped after the last one, then every change reaches every client, none loses a
-/// resource, and a client of v2 that comes later gets the reason for which it is refused.
+/// "As an operator, I want to upgrade to a new API version": given a server of both majors and three clients of v2,
+/// when they are upgraded one after another, and v2 is dropped after the last one, then every change reaches every
+/// client, none loses a resource, and a client of v2 that comes later gets the reason for which it is refused.
 #[test]
 fn v61_operator_upgrades_a_fleet_and_drops_the_old_major() {
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
@@ -440,7 +442,7 @@ fn v61_operator_upgrades_a_fleet_and_drops_the_old_major() {
     let status = || oxds(["status", "--server", &grpc]);
     status().expect(0, &["edge-0  cds (v2)", "edge-2  cds (v2)"]);
 
-    // 2. The clients are upgraded one after another, and the configuration changes meanwhile.
+    // 2. The clients are upgraded one after another, and the configuration changes in the time between.
     let mut seconds = 1;
     let mut change = |clients: &mut [Watching], upgraded: usize| {
         seconds += 1;

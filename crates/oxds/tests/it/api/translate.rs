@@ -289,8 +289,8 @@ fn v42_tree_without_decisions_has_no_stubs() {
     assert_eq!(ran.stdout, "");
 }
 
-/// Given a ledger with the replacement of a field that v2 removed, when a message is translated, then the replacement gets
-/// the value.
+/// Given a ledger with the replacement of a field that v2 removed, when a message is translated, then the replacement
+/// gets the value.
 #[test]
 fn v46_translator_fills_the_replacement_in_the_ledger() {
     let v1 = "syntax = \"proto3\"; package shop.v1; message A { string old = 1 [deprecated = true]; string new = 2; }";

@@ -8,8 +8,8 @@ use crate::support::{cluster, folder, oxds};
 
 const GROUP: &str = "match: {id: edge-*}\n";
 
-/// given an empty prefix / when a folder is published / then the head has seq 1, and `get` shows equal resources for the store and for
-/// the folder, those of groups included.
+/// given an empty prefix / when a folder is published / then the head has seq 1, and `get` shows equal resources for
+/// the store and for the folder, those of groups included.
 #[test]
 fn g1_published_resources_equal_those_of_the_folder() {
     let store = Store::start();
@@ -88,7 +88,8 @@ fn g3_names_are_published_unchanged() {
         .expect(2, &["invalid lane name"]);
 }
 
-/// given an invalid folder / when it is published / then the findings and the exit code are those of `validate`, and nothing is written.
+/// given an invalid folder / when it is published / then the findings and the exit code are those of `validate`, and
+/// nothing is written.
 #[test]
 fn g12_invalid_folder_is_not_published() {
     let store = Store::start();
@@ -158,7 +159,8 @@ fn g12_folder_that_is_invalid_with_the_store_is_refused() {
     assert!(!quiet.stdout.contains("late"), "{quiet:?}");
 }
 
-/// given a folder that is published / when it is published again / then no key is written. `--dry-run` lists what would change.
+/// given a folder that is published / when it is published again / then no key is written. `--dry-run` lists what would
+/// change.
 #[test]
 fn g13_same_folder_is_published_once() {
     let store = Store::start();
@@ -211,7 +213,8 @@ fn g13_same_folder_is_published_once() {
     assert!(!store.keys().names("main").contains(&key_of("a")));
 }
 
-/// given resources of type Secret / when they are published / then that needs `--with-secrets`, and no output shows them.
+/// given resources of type Secret / when they are published / then that needs `--with-secrets`, and no output shows
+/// them.
 #[test]
 fn g15_secrets_need_an_option_and_are_not_shown() {
     let store = Store::start();
@@ -241,7 +244,8 @@ fn g9_resource_above_the_limit_is_named() {
     store.publish(dir.path(), []).expect(0, &["2 added"]);
 }
 
-/// given a folder whose resources are of a user's own type / when it is published / then the key has the type's full name.
+/// given a folder whose resources are of a user's own type / when it is published / then the key has the type's full
+/// name.
 #[test]
 fn g3_value_has_type_and_bytes_of_the_resource() {
     let store = Store::start();
@@ -257,8 +261,8 @@ fn g3_value_has_type_and_bytes_of_the_resource() {
     );
 }
 
-/// given a published folder / when another is planned against etcd / then the plan is what a publish would do, with and without
-/// `--prune`, and resources of other lanes satisfy references.
+/// given a published folder / when another is planned against etcd / then the plan is what a publish would do, with and
+/// without `--prune`, and resources of other lanes satisfy references.
 #[test]
 fn g13_plan_against_etcd_is_that_of_a_publish() {
     let store = Store::start();

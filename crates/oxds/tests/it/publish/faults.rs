@@ -10,7 +10,8 @@ use tonic::{Code, Status};
 use super::{Store, key_of, prefix};
 use crate::support::{cluster, command, folder, oxds};
 
-/// given a commit that took effect / when etcd answers with an error / then the publish is reported once, and seq grows by one.
+/// given a commit that took effect / when etcd answers with an error / then the publish is reported once, and seq grows
+/// by one.
 #[test]
 fn g11_commit_with_unknown_outcome_is_looked_for() {
     let unknown = [
@@ -63,8 +64,8 @@ fn g26_full_etcd_is_reported_with_the_remedy() {
     store.publish(next.path(), []).expect(0, &["published 2"]);
 }
 
-/// given an etcd whose database is larger than half of its quota / when something is published / then it is published with a warning that
-/// names the remedy; nothing is said at half of the quota.
+/// given an etcd whose database is larger than half of its quota / when something is published / then it is published
+/// with a warning that names the remedy; nothing is said at half of the quota.
 #[test]
 fn g26_publish_warns_of_scarce_space() {
     const QUOTA: i64 = 16 << 20;
@@ -166,7 +167,8 @@ fn g17_writer_uses_another_member() {
     oxds(["get", "cds", "--etcd", &urls]).expect(0, &["a "]);
 }
 
-/// given a member that is not there / when something is published / then the command says at once that it tries again, and why.
+/// given a member that is not there / when something is published / then the command says at once that it tries again,
+/// and why.
 #[test]
 fn g17_writer_says_that_it_tries_again() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -31,8 +31,8 @@ fn g7_each_number_of_bytes_is_one_publish() {
     }
 }
 
-/// given a large publish / when its writer is killed at any step / then the whole old or the whole new state is published, and the
-/// next publish completes or undoes it, and leaves none of its keys.
+/// given a large publish / when its writer is killed at any step / then the whole old or the whole new state is
+/// published, and the next publish completes or undoes it, and leaves none of its keys.
 #[test]
 fn g8_killed_writer_leaves_a_whole_state() {
     let limit = ["--max-request-bytes", "6000"];

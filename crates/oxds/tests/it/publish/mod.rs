@@ -110,8 +110,8 @@ impl Store {
 }
 
 impl Store {
-    /// Waits until the writer has made this number of calls, of which the last one is held, or has ended. Returns whether it has
-    /// ended.
+    /// Waits until the writer has made this number of calls, of which the last one is held, or has ended. Returns
+    /// whether it has ended.
     fn waits_or_ends(&self, writer: &mut Child, calls: usize) -> bool {
         until(|| {
             if writer.try_wait().expect("waited").is_some() {
@@ -145,7 +145,8 @@ impl Keys {
         Some(Head::decode(value).expect("a head"))
     }
 
-    /// Returns what a replica serves of a lane: its entries, with the stage that the head names. Checks that the head vouches for it.
+    /// Returns what a replica serves of a lane: its entries, with the stage that the head names. Checks that the head
+    /// vouches for it.
     fn served(&self, lane: &str) -> std::collections::BTreeMap<Entry, Stored> {
         let mut served = std::collections::BTreeMap::new();
         let Some(head) = self.head(lane) else {

@@ -46,7 +46,8 @@ impl Store {
     }
 }
 
-/// given a rollback that all replicas follow / then `status` lists it with the number of nodes and their reason, as text, and fails.
+/// given a rollback that all replicas follow / then `status` lists it with the number of nodes and their reason, as
+/// text, and fails.
 #[test]
 fn g38_status_lists_rollbacks_of_all_replicas() {
     let store = Store::start();
@@ -83,7 +84,8 @@ fn g38_status_lists_rollbacks_of_all_replicas() {
     store.status("table").expect(1, &["etcd:w/main/"]);
 }
 
-/// given replicas of which one has clients that have not answered / when `wait` times out / then it names replica, lane and seqs.
+/// given replicas of which one has clients that have not answered / when `wait` times out / then it names replica, lane
+/// and seqs.
 #[test]
 fn g37_wait_names_the_replicas_that_are_missing() {
     let store = Store::start();
@@ -137,8 +139,8 @@ fn g37_wait_ends_when_the_last_replica_has_settled() {
     assert!(wait.wait().expect("ended").success());
 }
 
-/// given two replicas with clients / when a client NACKs a publish / then `wait` and `status` name replica, node, type, name and reason; a
-/// node that leaves is away until it connects to any replica.
+/// given two replicas with clients / when a client NACKs a publish / then `wait` and `status` name replica, node, type,
+/// name and reason; a node that leaves is away until it connects to any replica.
 #[test]
 fn g37_missing_answers_are_listed_by_replica_and_node() {
     let store = Store::start();

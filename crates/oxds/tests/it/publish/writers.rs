@@ -28,8 +28,8 @@ fn g6_lanes_have_different_names() {
     assert_eq!(store.keys(), before);
 }
 
-/// given two writers at the same time / when they change different names / then both succeed. If they change the same one, the
-/// second fails and names the first, unless it has --force.
+/// given two writers at the same time / when they change different names / then both succeed. If they change the same
+/// one, the second fails and names the first, unless it has --force.
 #[test]
 fn g10_concurrent_writers_conflict_only_on_the_same_name() {
     for (second, force, is_published) in
@@ -66,8 +66,8 @@ fn g10_concurrent_writers_conflict_only_on_the_same_name() {
     }
 }
 
-/// given keys that were changed without a publish / when something is published / then that fails and names them, until they are
-/// restored or adopted.
+/// given keys that were changed without a publish / when something is published / then that fails and names them, until
+/// they are restored or adopted.
 #[test]
 fn g14_keys_changed_by_hand_stop_a_publish() {
     let dir = folder(&[("a.yaml", &cluster("a")), ("b.yaml", &cluster("b"))]);
@@ -94,7 +94,8 @@ fn g14_keys_changed_by_hand_stop_a_publish() {
         .expect(2, &[]);
 }
 
-/// given replicas that serve a later publish than the store has / when something is published / then that needs --accept-restored.
+/// given replicas that serve a later publish than the store has / when something is published / then that needs
+/// --accept-restored.
 #[test]
 fn g27_restored_store_is_published_to_on_request() {
     let store = Store::start();

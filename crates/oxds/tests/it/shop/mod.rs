@@ -1,5 +1,5 @@
-//! The output of `oxds api stubs` for a small tree, compiled beside the messages that it is for (V-42). `skeleton.rs` is that
-//! output: `OXDS_WRITE=1 cargo test -p oxds --test it v42_` writes it again.
+//! The output of `oxds api stubs` for a small tree, compiled beside the messages that it is for (V-42). `skeleton.rs`
+//! is that output: `OXDS_WRITE=1 cargo test -p oxds --test it v42_` writes it again.
 
 mod v1;
 mod v2;

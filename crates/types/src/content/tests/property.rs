@@ -72,8 +72,8 @@ fn random(generator: &mut Generator, round: usize) -> Any {
     }
 }
 
-/// Given random contents and random edits of them: equal ones have no difference; otherwise the changes, applied to the old
-/// content, give the new one, and no leaf is named twice.
+/// Given random contents and random edits of them: equal ones have no difference; otherwise the changes, applied to the
+/// old content, give the new one, and no leaf is named twice.
 #[test]
 fn comparison_is_complete_and_names_each_leaf_once() {
     let mut generator = Generator(42);

@@ -1,4 +1,5 @@
-//! Misbehaving servers and a jumping clock: in any case the client keeps accepted resources, reports the reason, and recovers.
+//! Misbehaving servers and a jumping clock: in any case the client keeps accepted resources, reports the reason, and
+//! recovers.
 
 mod op;
 mod tried;
@@ -33,8 +34,8 @@ proptest! {
     }
 }
 
-/// Given a server that restarts every second for a minute; then the client calls it once a second if it answers in between,
-/// less and less often if not; the cached resource stays, and afterwards everything recovers.
+/// Given a server that restarts every second for a minute; then the client calls it once a second if it answers in
+/// between, less and less often if not; the cached resource stays, and afterwards everything recovers.
 #[test]
 fn restarts_for_a_minute_cause_at_most_one_attempt_per_second() {
     for protocol in [Protocol::Sotw, Protocol::Delta] {
@@ -80,8 +81,8 @@ fn c120_deeply_nested_resource_is_rejected_alone() {
     );
 }
 
-/// Given a server that sends only invalid responses, one after each NACK; then each is NACKed, the cached resource stays, its
-/// watcher gets one event, and the size of the NACK is bounded.
+/// Given a server that sends only invalid responses, one after each NACK; then each is NACKed, the cached resource
+/// stays, its watcher gets one event, and the size of the NACK is bounded.
 #[test]
 fn repeated_nacks_cause_one_event_per_watcher() {
     let names: Vec<String> = (0..2_000)

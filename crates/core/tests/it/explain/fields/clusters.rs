@@ -11,8 +11,8 @@ use super::sorted::{CLUSTER, OF_CLUSTERS, Sorted};
 use super::{change, set};
 use crate::explain::{Made, rpc};
 
-/// A cluster whose endpoints differ in what may count: both priorities together have too few healthy ones, and both use all that they have. Its
-/// assignment is that of EDS, too.
+/// A cluster whose endpoints differ in what may count: both priorities together have too few healthy ones, and both use
+/// all that they have. Its assignment is that of EDS, too.
 const FIELDS: &str = "
   name: 'a' common_lb_config { healthy_panic_threshold { value: 60 } }
   load_assignment { cluster_name: 'a' policy {}

@@ -1,4 +1,5 @@
-//! Every field of Envoy's messages of routes and clusters is examined, reported as not examined, or of no effect on the choice.
+//! Every field of Envoy's messages of routes and clusters is examined, reported as not examined, or of no effect on the
+//! choice.
 //!
 //! ```text
 //!  descriptors ─► fields ─► sorted? ─┬─ examined:  set it ─► the decision changes

@@ -10,7 +10,8 @@ pub(super) struct Sorted {
     pub(super) examined: &'static [&'static str],
     /// The explanation says that the field was not examined.
     pub(super) reported: &'static [&'static str],
-    /// The field does not change which route and cluster a request gets. Policies such as timeouts are shown nevertheless.
+    /// The field does not change which route and cluster a request gets. Policies such as timeouts are shown
+    /// nevertheless.
     pub(super) no_effect: &'static [&'static str],
 }
 
