@@ -173,7 +173,7 @@ impl Yaml {
             |(matching, action): &(&str, &str)| format!("match: {matching}, route: {action}");
         let routes: Vec<String> = routes.iter().map(route).collect();
         let routes = yaml::route_config("svc-routes", "svc", &routes);
-        self.0 += &yaml::documents([yaml::api_listener("svc", "svc-routes"), routes]);
+        self.0 += &yaml::documents(&[yaml::api_listener("svc", "svc-routes"), routes]);
         self
     }
 

@@ -9,8 +9,7 @@
 //! [`ControlPlane`] knows no protocol beyond gRPC's framing: the test decides what it sends, and when. It withholds its
 //! response headers until its first response, as some control planes do (C-64). [`RestPlane`] does the same for clients
 //! that poll. [`etcd`] is an etcd that breaks its guarantees. As a well-behaved control plane, tests use
-//! `folder_server` (feature
-//! `server`); as backends, `oxds_channel::testing`.
+//! `folder_server` (feature `server`); as backends, `oxds_channel::testing`.
 //!
 //! None of this is a product, and nothing waits longer than [`SOON`].
 

@@ -209,6 +209,9 @@ fn many_crates(package: &str, most: usize) -> Option<String> {
     });
     let crates: BTreeSet<_> = crates.collect();
     let count = crates.len();
+    if !crates.iter().any(|(name, _)| *name == package) {
+        return Some(format!("cargo tree does not list {package}"));
+    }
     (count > most)
         .then(|| format!("{package} needs {count} crates, at most {most} are allowed: {crates:?}"))
 }
@@ -232,6 +235,20 @@ fn features_of_tests(without_tests: &str, with_tests: &str) -> Vec<String> {
         .collect()
 }
 
+/// Text of a source file with the pages whose examples it compiles, or `None` if it cannot be read.
+fn code_with_pages(file: &Path) -> Option<String> {
+    let mut code = fs::read_to_string(file).ok()?;
+    let pages: Vec<_> = code
+        .split("include_str!(\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|page| page.ends_with(".md"))
+        .filter_map(|page| fs::read_to_string(file.with_file_name(page)).ok())
+        .collect();
+    code.extend(pages);
+    Some(code)
+}
+
 /// Dependencies that no file of their package names. A normal dependency must be named in `src` (or in the build
 /// script), one of tests also in `tests`, `examples` or `benches`.
 fn unused(metadata: &Value) -> Vec<String> {
@@ -251,9 +268,7 @@ fn unused(metadata: &Value) -> Vec<String> {
             let files = files
                 .flat_map(|path| rust_files(&path))
                 .chain([folder.join("build.rs")]);
-            files
-                .filter_map(|file| fs::read_to_string(file).ok())
-                .collect()
+            files.filter_map(|file| code_with_pages(&file)).collect()
         };
         let sources = code(&["src"]);
         let all = code(&["src", "tests", "examples", "benches"]);

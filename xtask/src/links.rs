@@ -13,16 +13,25 @@ const ADDRESSES: [&str; 2] = [
     "https://github.com/oxds/oxds/tree/main/",
 ];
 
+/// Least links of all pages, so that a reader that finds none is noticed.
+const LEAST: usize = 100;
+
 /// Returns the links of pages and of rustdoc that lead nowhere.
 pub(crate) fn check() -> Vec<String> {
     let pages = tracked(&["*.md"]);
     let is_broken = |page: &Tracked, link: &str| !leads_somewhere(&root().join(&page.path), link);
     let mut findings = Vec::new();
+    let mut checked = 0;
     for page in &pages {
-        let broken = links(&page.text)
-            .into_iter()
-            .filter(|link| is_broken(page, link));
+        let links = links(&page.text);
+        checked += links.len();
+        let broken = links.into_iter().filter(|link| is_broken(page, link));
         findings.extend(broken.map(|link| format!("{}: {link} leads nowhere", page.path)));
+    }
+    if checked < LEAST {
+        findings.push(format!(
+            "{checked} links were found, expected {LEAST} at least"
+        ));
     }
     for file in tracked(&["*.rs", "*.md", "*.toml", ":!xtask"]) {
         let missing = addresses(&file.text).filter(|path| !root().join(path).exists());

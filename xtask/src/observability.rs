@@ -7,24 +7,28 @@ use serde_json::Value;
 
 use crate::repository::{read, root, rust_files};
 
-/// Files with alert rules and their tests.
-const RULES: [&str; 4] = [
-    "alerts.yaml",
-    "alerts.test.yaml",
-    "alerts-etcd.yaml",
-    "alerts-etcd.test.yaml",
+/// Files with alert rules and their tests, each with the least metrics that it uses, so that a reader that finds none
+/// is noticed.
+const RULES: [(&str, usize); 4] = [
+    ("alerts.yaml", 8),
+    ("alerts.test.yaml", 8),
+    ("alerts-etcd.yaml", 4),
+    ("alerts-etcd.test.yaml", 4),
 ];
+
+/// Least panels of the dashboard, so that a reader that finds none is noticed.
+const PANELS: usize = 10;
 
 /// Returns metrics that no page documents, and log messages that no source has.
 pub(crate) fn check() -> Vec<String> {
     let documented = documented(&read("docs/metrics.md"));
     let mut findings = Vec::new();
-    for file in RULES {
+    for (file, least) in RULES {
         let text = read(&format!("docs/observability/{file}"));
-        findings.extend(unknown(file, &text, &documented));
+        findings.extend(unknown(file, &text, least, &documented));
     }
     let dashboard = read("docs/observability/dashboard.json");
-    findings.extend(panels(&dashboard, &documented));
+    findings.extend(panels(&dashboard, PANELS, &documented));
     let folders = ["crates/server/src", "crates/oxds/src"];
     let files = folders
         .iter()
@@ -51,11 +55,14 @@ fn documented(page: &str) -> BTreeSet<String> {
     cells.flat_map(metrics).collect()
 }
 
-/// The metrics of a text that are not documented. A text without metrics is a finding, too.
-fn unknown(place: &str, text: &str, documented: &BTreeSet<String>) -> Vec<String> {
+/// The metrics of a text that are not documented. A text with fewer metrics than the least is a finding, too.
+fn unknown(place: &str, text: &str, least: usize, documented: &BTreeSet<String>) -> Vec<String> {
     let used = metrics(text);
-    if used.is_empty() {
-        return vec![format!("{place} uses no metric")];
+    if used.len() < least {
+        return vec![format!(
+            "{place} uses {} metrics, expected {least} at least",
+            used.len()
+        )];
     }
     let unknown = used.difference(documented);
     unknown
@@ -64,19 +71,29 @@ fn unknown(place: &str, text: &str, documented: &BTreeSet<String>) -> Vec<String
 }
 
 /// Each panel has queries, a place that no other panel has, and metrics that exist.
-fn panels(dashboard: &str, documented: &BTreeSet<String>) -> Vec<String> {
+fn panels(dashboard: &str, least: usize, documented: &BTreeSet<String>) -> Vec<String> {
     let dashboard: Value = serde_json::from_str(dashboard).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
     let mut findings = Vec::new();
+    if panels.len() < least {
+        findings.push(format!(
+            "dashboard.json has {} panels, expected {least} at least",
+            panels.len()
+        ));
+    }
     let mut places = BTreeSet::new();
     for panel in panels {
         let title = format!("dashboard.json: {}", panel["title"]);
         if !places.insert(panel["gridPos"].to_string()) {
             findings.push(format!("{title} has the place of another panel"));
         }
-        for query in panel["targets"].as_array().into_iter().flatten() {
+        let queries = panel["targets"].as_array().map_or(&[][..], Vec::as_slice);
+        if queries.is_empty() {
+            findings.push(format!("{title} has no query"));
+        }
+        for query in queries {
             let query = query["expr"].as_str().unwrap_or_default();
-            findings.extend(unknown(&title, query, documented));
+            findings.extend(unknown(&title, query, 1, documented));
         }
     }
     findings
@@ -102,12 +119,15 @@ mod tests {
         let page = "| `oxds_acks_total`, `oxds_lag_seconds` | `type` | text of oxds_old |\n";
         let known = documented(page);
         let good = "rate(oxds_acks_total[1m]) / oxds_lag_seconds_bucket";
-        assert_eq!(unknown("a", good, &known), Vec::<String>::new());
+        assert_eq!(unknown("a", good, 1, &known), Vec::<String>::new());
         assert_eq!(
-            unknown("a", "oxds_old > 1", &known),
+            unknown("a", "oxds_old > 1", 1, &known),
             ["a uses oxds_old, which docs/metrics.md does not have"]
         );
-        assert_eq!(unknown("a", "up", &known), ["a uses no metric"]);
+        assert_eq!(
+            unknown("a", "up", 1, &known),
+            ["a uses 0 metrics, expected 1 at least"]
+        );
     }
 
     #[test]
@@ -115,13 +135,16 @@ mod tests {
         let known = BTreeSet::from(["oxds_a".to_owned()]);
         let dashboard = r#"{ "panels": [
             { "title": "one", "gridPos": { "x": 0 }, "targets": [{ "expr": "oxds_a" }] },
-            { "title": "two", "gridPos": { "x": 0 }, "targets": [{ "expr": "oxds_b" }] }
+            { "title": "two", "gridPos": { "x": 0 }, "targets": [{ "expr": "oxds_b" }] },
+            { "title": "three", "gridPos": { "x": 1 } }
         ] }"#;
         assert_eq!(
-            panels(dashboard, &known),
+            panels(dashboard, 4, &known),
             [
+                "dashboard.json has 3 panels, expected 4 at least",
                 "dashboard.json: \"two\" has the place of another panel",
                 "dashboard.json: \"two\" uses oxds_b, which docs/metrics.md does not have",
+                "dashboard.json: \"three\" has no query",
             ]
         );
     }

@@ -386,7 +386,7 @@ mod tests {
     use super::*;
 
     /// A crate whose function takes a list of a foreign type.
-    fn with_foreign(package: &str, kind: &str, reexport: Value) -> Value {
+    fn with_foreign(package: &str, kind: &str, reexport: &Value) -> Value {
         let argument = json!({ "resolved_path": { "path": "Vec", "id": 1, "args": { "angle_bracketed": { "args": [
             { "type": { "resolved_path": { "path": "T", "id": 2, "args": null } } }
         ] } } } });
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn foreign_types_need_a_reason() {
-        let found = Signatures::of(&with_foreign("http", "module", json!({})));
+        let found = Signatures::of(&with_foreign("http", "module", &json!({})));
         assert_eq!(
             found.findings("a", &[]),
             ["src/lib.rs:7: a has http::m::T in its API: allow http, with a reason"]
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn internal_types_are_reexported() {
-        let hidden = Signatures::of(&with_foreign("oxds_core", "module", json!({})));
+        let hidden = Signatures::of(&with_foreign("oxds_core", "module", &json!({})));
         assert_eq!(
             hidden.findings("a", &[]),
             ["src/lib.rs:7: a has oxds_core::m::T in its API, and does not re-export it"]
@@ -439,7 +439,7 @@ mod tests {
             json!({ "use": { "source": "oxds_core::m", "id": 3 } }),
             json!({ "use": { "source": "oxds_core", "id": null } }),
         ] {
-            let shown = Signatures::of(&with_foreign("oxds_core", "module", reexport));
+            let shown = Signatures::of(&with_foreign("oxds_core", "module", &reexport));
             assert_eq!(shown.findings("a", &[]), Vec::<String>::new());
         }
     }
@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn modules_may_reexport_what_is_defined_elsewhere() {
         let reexport = json!({ "use": { "source": "oxds_core::front", "id": 5 } });
-        let mut json = with_foreign("oxds_core", "module", reexport);
+        let mut json = with_foreign("oxds_core", "module", &reexport);
         json["paths"]["5"] =
             json!({ "crate_id": 2, "path": ["oxds_core", "front"], "kind": "module" });
         let mut found = Signatures::of(&json);
@@ -469,7 +469,7 @@ mod tests {
     fn automatic_implementations_are_not_signatures() {
         let reference = json!({ "path": "T", "id": 2 });
         let automatic = json!({ "impl": { "is_synthetic": true, "trait": reference } });
-        let mut json = with_foreign("http", "module", automatic);
+        let mut json = with_foreign("http", "module", &automatic);
         json["index"]["0"]["inner"] = json!({});
         assert_eq!(Signatures::of(&json).used, BTreeMap::new());
     }

@@ -94,9 +94,9 @@ impl Outbox {
         }
         self.last = Some(response.clone());
         if fragment && response.encoded_len() >= MAX_REQUEST {
-            self.split(&response, MAX_REQUEST, true)
+            self.split(&response, MAX_REQUEST, true);
         } else {
-            self.send(response)
+            self.send(response);
         }
         if let Some(swapped) = self.swapped.take() {
             self.send(swapped);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// Joins documents to one file.
 #[must_use]
-pub fn documents<const N: usize>(documents: [String; N]) -> String {
+pub fn documents(documents: &[String]) -> String {
     documents.join("---\n")
 }
 

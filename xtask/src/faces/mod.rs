@@ -17,7 +17,7 @@ use crate::repository::read;
 use source::Names;
 use vocabulary::Vocabulary;
 
-/// Returns the names that have a word which is in neither list, and the words of `terms.txt` that no name has.
+/// Returns the names that have a word which is in neither list.
 pub(crate) fn check() -> Vec<String> {
     let vocabulary = Vocabulary::new(&read("ARCHITECTURE.md"), &read("xtask/src/faces/terms.txt"));
     let mut names = source::names();

@@ -67,9 +67,9 @@ pub(super) fn of(listing: &Listing) -> Result<Option<Modules>, Unusable> {
             let directory = clean(directory);
             let file = join(&directory, "buf.yaml");
             if listing.has(&file) {
-                modules.add(&directory, read(listing, &file)?)
+                modules.add(&directory, read(listing, &file)?);
             } else {
-                modules.roots.push(directory)
+                modules.roots.push(directory);
             }
         }
         return Ok(Some(modules));

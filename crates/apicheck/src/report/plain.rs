@@ -15,7 +15,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         if is_unsafe(c) {
             let _ = write!(out, "\\u{{{:x}}}", c as u32);
         } else {
-            out.push(c)
+            out.push(c);
         }
     }
     Cow::Owned(out)

@@ -20,7 +20,7 @@ fn client(server: &FolderServer) -> XdsClient {
 /// error at once; a resource that is watched again is sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c273_c274_c277_c278_delta_follows_the_folder() {
-    let server = FolderServer::start(&documents([
+    let server = FolderServer::start(&documents(&[
         eds_cluster_of("a", "one"),
         eds_cluster_of("b", "one"),
     ]));
@@ -35,7 +35,7 @@ async fn c273_c274_c277_c278_delta_follows_the_folder() {
     error(&mut missing, WatchErrorReason::DoesNotExist).await;
     assert!(asked.elapsed() < Duration::from_secs(5), "no 15 s");
 
-    server.write(&documents([
+    server.write(&documents(&[
         eds_cluster_of("a", "two"),
         eds_cluster_of("b", "one"),
     ]));
@@ -52,7 +52,7 @@ async fn c273_c274_c277_c278_delta_follows_the_folder() {
 /// loses that one, and the other is not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn c276_after_a_restart_only_changes_are_sent() {
-    let mut server = FolderServer::start(&documents([
+    let mut server = FolderServer::start(&documents(&[
         eds_cluster_of("a", "one"),
         eds_cluster_of("b", "one"),
     ]));

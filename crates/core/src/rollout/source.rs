@@ -47,9 +47,9 @@ impl RolloutSource {
     pub fn documents(mut self, documents: impl IntoIterator<Item = String>) -> Self {
         for document in documents {
             if self.documents.len() < MAX_LISTED {
-                self.documents.push(beginning(&document))
+                self.documents.push(beginning(&document));
             } else {
-                self.more_documents += 1
+                self.more_documents += 1;
             }
         }
         self

@@ -92,9 +92,9 @@ fn pushes_are_cheap(resource_type: &ResourceType, names: &[&str], open: fn() -> 
     let [mut first, mut stream] = [open(), open()];
     for stream in [&mut first, &mut stream] {
         if stream.is_sotw() {
-            stream.ask(resource_type, names)
+            stream.ask(resource_type, names);
         } else {
-            stream.change(resource_type, names, &[])
+            stream.change(resource_type, names, &[]);
         }
         stream.drain(&world);
         stream.events();

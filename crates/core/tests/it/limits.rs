@@ -102,7 +102,7 @@ fn s59_configured_type_is_known_without_resources() {
 #[test]
 fn s59_unknown_type_can_be_an_error() {
     let mut stream = aggregated(configured(|config| {
-        config.unknown_types = UnknownTypes::EndStream
+        config.unknown_types = UnknownTypes::EndStream;
     }));
     let (thing, _) = ResourceType::from_message("acme.v1.Thing");
     let refused = Err(StreamError::UnknownType(thing.type_url().into()));

@@ -61,9 +61,9 @@ fn answer_until_silent(stream: &mut Stream, world: &World) -> Vec<Reply> {
         }
         for reply in &replies {
             if reply.resources.iter().any(|text| text.contains("bad")) {
-                stream.nack(reply, "INVALID_ARGUMENT: does not decode")
+                stream.nack(reply, "INVALID_ARGUMENT: does not decode");
             } else {
-                stream.ack(reply)
+                stream.ack(reply);
             }
         }
         all.extend(replies);

@@ -59,9 +59,9 @@ fn v3_client(is_delta: bool, resource_type: &ResourceType) -> Stream {
         Stream::sotw()
     };
     if is_delta {
-        stream.change(resource_type, &[], &[])
+        stream.change(resource_type, &[], &[]);
     } else {
-        stream.ask(resource_type, &[])
+        stream.ask(resource_type, &[]);
     }
     stream
 }

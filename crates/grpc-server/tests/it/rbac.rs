@@ -42,6 +42,23 @@ async fn c238_denied_call_does_not_reach_the_service() {
 }
 
 #[tokio::test]
+async fn c238_every_filter_of_a_chain_must_allow() {
+    let allow = rbac(
+        "allow",
+        "ALLOW",
+        &format!("permissions: [{{ any: true }}], {ANYONE}"),
+    );
+    let deny = rbac("deny", "DENY", &method("Peer"));
+    for filters in [[&*allow, &deny].concat(), [&*deny, &allow].concat()] {
+        let world = serving(&inline(ALL), &filters).await;
+        let mut client = world.client().await;
+        client.call("Call").await.unwrap();
+        let status = client.call("Peer").await.unwrap_err();
+        assert_eq!(status.code(), Code::PermissionDenied);
+    }
+}
+
+#[tokio::test]
 async fn c238_route_overrides_its_filter() {
     let hosts = format!(
         "{{ name: all, domains: ['*'], routes: [

@@ -66,8 +66,8 @@ fn add_keys(value: &Value, place: &str, names: &mut Names) {
 }
 
 /// Returns a server with what fills its pages: a group, an error, a deprecated field, a client that NACKs, and a
-/// rollback.
-async fn busy() -> (Serve, [tempfile::TempDir; 2]) {
+/// rollback. The client stays connected until its watch, the last part, is dropped.
+async fn busy() -> (Serve, [tempfile::TempDir; 2], impl Sized) {
     let deprecated = cluster("old") + "http2_protocol_options: {}\n";
     let dir = folder(&[
         ("a.yaml", &eds_cluster("shop")),
@@ -89,12 +89,12 @@ async fn busy() -> (Serve, [tempfile::TempDir; 2]) {
     server.shows("/status.json", "\"nacked_by\":[\"checkout-1\"]");
     fs::write(dir.path().join("bad.yaml"), "name: [\n").expect("written");
     server.shows("/status.json", "/bad.yaml\",\"line\"");
-    (server, [dir, kept])
+    (server, [dir, kept], watch)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn names_of_a_live_server_are_terms() {
-    let (server, [dir, _state]) = busy().await;
+    let (server, [dir, _state], _watch) = busy().await;
     let mut names = Names::new();
     for path in [
         "/status.json",
@@ -139,7 +139,7 @@ async fn names_of_a_live_server_are_terms() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_of_a_live_server_are_terms() {
-    let (server, _folders) = busy().await;
+    let (server, _folders, _watch) = busy().await;
     let mut names = Names::new();
     for line in server.page("/metrics").lines() {
         // A sample, `name{label="value"} 1`, or its name and type.

@@ -21,7 +21,7 @@ fn copy(from: &Path, to: &Path, edit: &impl Fn(&str) -> String) {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &target, edit)
+            copy(&entry.path(), &target, edit);
         } else {
             let text = fs::read_to_string(entry.path()).expect("a file");
             fs::write(target, edit(&text)).expect("written");

@@ -255,9 +255,9 @@ async fn wait_fails_while_anything_is_not_accepted() {
         server.shows("/status.json", "\"acks\":1");
         run(&server, &["wait", "--all"]).expect(0, &[]);
         if text.is_empty() {
-            fs::remove_file(dir.path().join(file)).expect("removed")
+            fs::remove_file(dir.path().join(file)).expect("removed");
         } else {
-            fs::write(dir.path().join(file), text).expect("written")
+            fs::write(dir.path().join(file), text).expect("written");
         }
         server.shows("/status.json", "\"reason\":\"cannot apply\"");
         server.shows("/status.json", "\"isolating\":null");

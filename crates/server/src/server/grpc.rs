@@ -145,9 +145,9 @@ impl GrpcConnection {
         let identity = crate::security::Identity::of_peer(session).map(Arc::new);
         let peer = Peer::new(address, identity, &self.connection.server);
         if crate::security::speaks_http_1(session) {
-            Box::pin(self.serve_http1(socket, peer)).await
+            Box::pin(self.serve_http1(socket, peer)).await;
         } else {
-            Box::pin(self.serve(socket, peer)).await
+            Box::pin(self.serve(socket, peer)).await;
         }
     }
 

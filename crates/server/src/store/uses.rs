@@ -68,9 +68,9 @@ impl DeprecatedUses {
         }
         let all = Arc::make_mut(&mut self.by_document);
         if uses.is_empty() {
-            drop(all.remove(document))
+            drop(all.remove(document));
         } else {
-            drop(all.insert(Arc::clone(document), uses.into()))
+            drop(all.insert(Arc::clone(document), uses.into()));
         }
     }
 

@@ -208,7 +208,10 @@ async fn s60_texts_of_repeated_nacks_do_not_add_up() {
             ..ack(&response)
         });
         server
-            .counts(&format!("oxds_nacks_total{{kind=\"cds\"}} {}", round + 1))
+            .counts(&format!(
+                "oxds_nacks_total{{resource_type=\"cds\"}} {}",
+                round + 1
+            ))
             .await;
         kept.push(server.metric("oxds_client_bytes").await);
         let mut changes = upsert(&[]);

@@ -36,7 +36,7 @@ async fn client(server: &Running, id: &str) -> Stream {
     stream.send(&request);
     let response = stream.delta().await;
     stream.send(&ack_delta(&response));
-    let line = format!("oxds_acks_total{{kind=\"cds\"}} {}", id.len());
+    let line = format!("oxds_acks_total{{resource_type=\"cds\"}} {}", id.len());
     server.counts(&line).await;
     stream
 }

@@ -151,9 +151,9 @@ async fn port_is_ignored_as_the_route_configuration_says() {
         let asked = "r/shop.example:8080";
         let mut envoy = Asking::open(&server, &[asked]).await;
         if ignores {
-            envoy.gets(&[("r/shop", &["r/shop", asked])]).await
+            envoy.gets(&[("r/shop", &["r/shop", asked])]).await;
         } else {
-            envoy.gets(&[(&format!("{asked}-"), &[asked])]).await
+            envoy.gets(&[(&format!("{asked}-"), &[asked])]).await;
         }
     }
 }

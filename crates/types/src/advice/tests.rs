@@ -228,9 +228,9 @@ fn rbac_policy_that_never_matches_is_reported() {
             "8: {path}.permissions: the policy never matches: no request meets its permissions"
         );
         if is_reported {
-            assert_eq!(found, [expected], "{permissions}")
+            assert_eq!(found, [expected], "{permissions}");
         } else {
-            assert_eq!(found, [""; 0], "{permissions}")
+            assert_eq!(found, [""; 0], "{permissions}");
         }
     }
     let no_one =

@@ -18,9 +18,9 @@ impl Serialize for AnyView<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry(TYPE, self.type_url)?;
         if is_well_known(self.message) {
-            map.serialize_entry("value", &MessageView(self.message))?
+            map.serialize_entry("value", &MessageView(self.message))?;
         } else {
-            fields(self.message, &mut map)?
+            fields(self.message, &mut map)?;
         }
         map.end()
     }

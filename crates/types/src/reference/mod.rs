@@ -40,13 +40,13 @@ pub fn references(resource_type: &ResourceType, value: &[u8]) -> Vec<Reference> 
     match *resource_type {
         ResourceType::LISTENER => found.message(value, CollectedReferences::listener),
         ResourceType::ROUTE => found.message(value, |f, m: &_| {
-            CollectedReferences::route_configuration(f, m)
+            CollectedReferences::route_configuration(f, m);
         }),
         ResourceType::SCOPED_ROUTE => {
-            found.message(value, |f, m: &_| CollectedReferences::scoped_route(f, m))
+            found.message(value, |f, m: &_| CollectedReferences::scoped_route(f, m));
         }
         ResourceType::VIRTUAL_HOST => {
-            found.message(value, |f, m: &_| CollectedReferences::virtual_host(f, m))
+            found.message(value, |f, m: &_| CollectedReferences::virtual_host(f, m));
         }
         ResourceType::CLUSTER => found.message(value, CollectedReferences::cluster),
         _ => {}

@@ -341,7 +341,7 @@ impl TypeSession {
             && self.gate.is_consistent()
             && self.resumed.is_consistent(context)
             && (context.form.ttl || self.heartbeats.len() == 0)
-            && (context.is_cluster() || self.recent.len() == 0)
+            && (context.is_cluster() || self.recent.is_empty())
             && (record.sent.is_some() || record.acked.is_none() && self.in_flight.is_empty())
             && (record.acks == 0 || record.acked_at.is_some())
             && (record.nack.is_none() || record.nacks > 0)

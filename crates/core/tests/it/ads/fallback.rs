@@ -92,6 +92,35 @@ fn c151_missing_resource_counts_as_answered() {
     assert_eq!(servers.fails('P'), Vec::<String>::new());
 }
 
+/// Given watches of all clusters and of `a`, and a server that has no `a`. When the watcher of `a` leaves, then nothing
+/// is kept for `a`; when the server fails, then the client does not fall back because of `a`.
+#[test]
+fn unwatched_name_without_resource_causes_no_fallback() {
+    let mut servers = Servers::of_differences(&["PF"]);
+    servers.watch(0, "*");
+    servers.watch(0, "a");
+    assert_eq!(servers.transmits(), ["P open"]);
+    assert_eq!(servers.opened('P'), ["P +*,a"]);
+    assert_eq!(servers.sends('P', &[("b", "1")]), ["P ok"]);
+    assert_eq!(servers.events(), ["b: changed"], "and no word of a");
+
+    servers.client.unwatch(&ResourceType::CLUSTER, "a");
+    assert_eq!(servers.transmits().len(), 1, "a is unsubscribed");
+    let resources = servers.client.resources();
+    let names: Vec<_> = resources.map(|(_, name, _)| &**name).collect();
+    assert_eq!(names, ["b"]);
+
+    // The end of the first stream does not count as a failure: it was answered.
+    assert_eq!(servers.fails('P'), Vec::<String>::new());
+    assert_eq!(servers.waits(), ["P open"]);
+    assert_eq!(servers.fails('P'), Vec::<String>::new());
+    let events = servers.events();
+    assert!(
+        events.iter().all(|event| !event.starts_with('a')),
+        "{events:?}"
+    );
+}
+
 #[test]
 fn c152_answered_stream_end_or_timeout_is_no_failure() {
     let mut servers = served_by_first();

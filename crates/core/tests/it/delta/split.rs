@@ -52,9 +52,9 @@ fn s50_nack_of_one_part_does_not_affect_other_parts() {
             let part = stream.reply(&world);
             assert_eq!(part.resources, [*text]);
             if at == nacked {
-                stream.nack(&part, "no")
+                stream.nack(&part, "no");
             } else {
-                stream.ack(&part)
+                stream.ack(&part);
             }
         }
         stream.silent(&world);

@@ -71,9 +71,9 @@ fn s51_listener_with_inline_routes_waits_for_clusters() {
             let is_delta = !stream.is_sotw();
             for (resource_type, names) in [(&CDS, &[][..]), (&EDS, &["X"]), (&LDS, names)] {
                 if is_delta {
-                    stream.change(resource_type, names, &[])
+                    stream.change(resource_type, names, &[]);
                 } else {
-                    stream.ask(resource_type, names)
+                    stream.ask(resource_type, names);
                 }
                 stream.drain(&world);
             }

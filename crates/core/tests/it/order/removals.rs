@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use oxds_core::session::Event;
 
-use super::{CDS, EDS, RDS, also_ask, envoys, replace, shop};
+use super::{CDS, EDS, LDS, RDS, SDS, also_ask, envoys, held, replace, shop};
 use crate::support::{Edit, Stream, World};
 
 #[test]
@@ -109,9 +109,9 @@ fn s52_clusters_of_an_aggregate_are_removed_with_it() {
         let mut last = stream.poll(&world).remove(0);
         last.removed.sort();
         if is_delta {
-            assert_eq!(last.removed, ["X", "all", "both"])
+            assert_eq!(last.removed, ["X", "all", "both"]);
         } else {
-            assert_eq!(last.resources, ["Y=1"])
+            assert_eq!(last.resources, ["Y=1"]);
         }
     }
 }
@@ -160,6 +160,54 @@ fn s52_unreferenced_cluster_is_removed_at_once() {
         assert!(!reply.resources.contains(&"Idle=1".to_owned()));
         world = shop();
         world.apply(Edit::default().with(&CDS, "Idle=1", &[]));
+    }
+}
+
+/// Given a listener with a secret whose removal waits for the answer to a route, when the client answers, then the
+/// listener is removed, and nothing of it is kept: only clusters cause subscriptions that the client has yet to end.
+#[test]
+fn released_listener_is_not_noted_as_a_cluster() {
+    for mut stream in [Stream::sotw(), Stream::delta()] {
+        let mut world = World::empty();
+        world.apply(
+            Edit::default()
+                .with(&LDS, "front=1", &[(RDS, "main"), (SDS, "key")])
+                .set(&LDS, "back=1")
+                .set(&RDS, "main=1")
+                .set(&SDS, "key=1"),
+        );
+        for (resource_type, names) in [(&LDS, &[][..]), (&SDS, &["key"]), (&RDS, &["main"])] {
+            if stream.is_sotw() {
+                stream.ask(resource_type, names);
+            } else {
+                stream.change(resource_type, names, &[]);
+            }
+            if *resource_type != RDS {
+                stream.take(&world);
+            }
+        }
+        let route = stream.reply(&world);
+        world.apply(Edit::default().set(&LDS, "-front"));
+        stream.silent(&world);
+        assert_eq!(
+            held(&stream, &world, &LDS),
+            ["removal of front for rds all"]
+        );
+
+        stream.ack(&route);
+        let listeners = stream.take(&world);
+        let (left, removed) = (listeners.resources, listeners.removed);
+        if stream.is_sotw() {
+            assert_eq!(left, ["back=1"]);
+        } else {
+            assert_eq!(removed, ["front"]);
+        }
+        stream.silent(&world);
+
+        assert!(stream.session.is_in_sync(&world.snapshot));
+        assert_eq!(stream.session.poll_timeout(), None);
+        stream.events();
+        assert_eq!(stream.session.footprint(), 2, "the names key and main");
     }
 }
 

@@ -173,9 +173,9 @@ fn s53_missing_secret_does_not_hold_a_first_route() {
             (&RDS, &["main"]),
         ] {
             if stream.is_sotw() {
-                stream.ask(resource_type, names)
+                stream.ask(resource_type, names);
             } else {
-                stream.change(resource_type, names, &[])
+                stream.change(resource_type, names, &[]);
             }
             sent.extend(stream.drain(&world));
         }
@@ -196,9 +196,9 @@ fn s53_end_of_a_secret_hold_releases_nothing_else() {
         world.apply(Edit::default().with(&RDS, "other=1", &[(CDS, "X")]));
         let mut stream = envoys(&world).into_iter().nth(at).unwrap();
         if stream.is_sotw() {
-            stream.ask(&RDS, &["main", "other"])
+            stream.ask(&RDS, &["main", "other"]);
         } else {
-            stream.change(&RDS, &["other"], &[])
+            stream.change(&RDS, &["other"], &[]);
         }
         stream.drain(&world);
         secure(&mut world);
@@ -274,9 +274,9 @@ fn s51_secret_is_sent_before_its_listener() {
             &[(RDS, "main"), (SDS, "other")],
         ));
         if stream.is_sotw() {
-            stream.ask(&SDS, &["key", "other"])
+            stream.ask(&SDS, &["key", "other"]);
         } else {
-            stream.change(&SDS, &["other"], &[])
+            stream.change(&SDS, &["other"], &[]);
         }
         let secret = stream.reply(&world);
         assert_eq!(secret.resource_type(), "sds", "the listener must wait");

@@ -93,9 +93,9 @@ fn summary(bootstrap: &Bootstrap) -> String {
     for (name, authority) in bootstrap.authorities() {
         // gRFC A47: an authority without servers uses the top-level ones.
         if authority.servers.is_empty() {
-            servers(&format!("authority {name:?}: server"), bootstrap.servers())
+            servers(&format!("authority {name:?}: server"), bootstrap.servers());
         } else {
-            servers(&format!("authority {name:?}: server"), &authority.servers)
+            servers(&format!("authority {name:?}: server"), &authority.servers);
         }
     }
     text

@@ -46,7 +46,7 @@ impl Work {
     }
 
     /// Has snapshots show `shown` in place of a text.
-    fn replace(&mut self, text: impl ToString, shown: &'static str) {
+    fn replace(&mut self, text: &impl ToString, shown: &'static str) {
         self.replaced.push((text.to_string(), shown));
     }
 

@@ -15,8 +15,8 @@ fn served(files: &[(&str, &str)], arguments: &[&str]) -> (Work, Serve) {
     let mut work = Work::new(files);
     let server = Serve::with(&work.path().join("config"), arguments);
     server.shows("/readyz", "200 OK");
-    work.replace(server.grpc, "[GRPC]");
-    work.replace(server.http, "[HTTP]");
+    work.replace(&server.grpc, "[GRPC]");
+    work.replace(&server.http, "[HTTP]");
     (work, server)
 }
 

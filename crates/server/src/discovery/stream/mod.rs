@@ -195,7 +195,8 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Notes the changes that the client has answered. Costs a load of an atomic unless a change concerned the stream.
+    /// Notes the changes that the client has answered. Costs a lock of the session's own unless a change concerned the
+    /// stream.
     fn note_answers(&self) {
         let Some(watching) = &self.watching else {
             return;

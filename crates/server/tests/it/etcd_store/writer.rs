@@ -85,9 +85,9 @@ async fn g12_invalid_state_comes_before_an_error_of_etcd() {
         let published = writer::publish(&mut session, options, made, |_| true, notice);
         let outcome = timeout(SOON, published).await.expect("it ends");
         if is_invalid {
-            assert_eq!(outcome, Err(PublishError::Invalid))
+            assert_eq!(outcome, Err(PublishError::Invalid));
         } else {
-            assert!(matches!(outcome, Err(PublishError::Etcd(_))), "{outcome:?}")
+            assert!(matches!(outcome, Err(PublishError::Etcd(_))), "{outcome:?}");
         }
     }
 }
