@@ -1,7 +1,7 @@
 //! The writer's side: a folder becomes a publish, and what is published is read once.
 //!
 //! ```text
-//!  folder ──entries──▶ Publisher of `oxds_core` ◀──requests, answers──▶ Session ──▶ EtcdClient of one member
+//!  folder ──entries──▶ Publisher of `oxds_etcd` ◀──requests, answers──▶ Session ──▶ EtcdClient of one member
 //!                        │ merged state                                    └── another member after a failure
 //!                        └──check──▶ findings
 //! ```
