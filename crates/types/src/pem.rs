@@ -47,7 +47,7 @@ fn invalid(path: &Path, error: &Error) -> FileError {
     match error {
         Error::MissingSectionEnd { end_marker } => {
             let marker = String::from_utf8_lossy(end_marker);
-            let reason = format_args!("truncated PEM: missing `-----END {marker}-----`");
+            let reason = format!("truncated PEM: missing `-----END {marker}-----`");
             FileError::new(path, reason)
         }
         Error::Base64Decode(reason) => {

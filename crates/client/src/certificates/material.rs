@@ -67,7 +67,7 @@ impl Identity {
                 not_after,
             }),
             Err(Error::InconsistentKeys(_)) => {
-                let reason = format_args!("is not the key of {}", chain.0.display());
+                let reason = format!("is not the key of {}", chain.0.display());
                 Err(FileError::new(key.0, reason))
             }
             Err(error @ Error::InvalidCertificate(_)) => Err(FileError::new(chain.0, error)),

@@ -159,7 +159,7 @@ fn list_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
             continue;
         }
         if paths.len() == MAX_LISTS {
-            let reason = format_args!("has more than {MAX_LISTS} files");
+            let reason = format!("has more than {MAX_LISTS} files");
             return Err(FileError::new(folder, reason));
         }
         paths.push(entry.path());

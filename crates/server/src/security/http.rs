@@ -186,7 +186,7 @@ impl Token {
         let content = contents.first().map_or(&[][..], Vec::as_slice);
         let token = content.trim_ascii();
         if token.len() < MIN_TOKEN {
-            let reason = format_args!("token too short: expected at least {MIN_TOKEN} characters");
+            let reason = format!("token too short: expected at least {MIN_TOKEN} characters");
             return Err(FileError::new(path, reason));
         }
         if !token.iter().all(u8::is_ascii_graphic) {

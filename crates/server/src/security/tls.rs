@@ -109,8 +109,7 @@ fn config(
         .with_single_cert(chain, pem::key(key_path, key)?)
         .map_err(|error| match error {
             Error::InconsistentKeys(_) => {
-                let reason =
-                    format_args!("not the key of the certificate in {}", chain_path.display());
+                let reason = format!("not the key of the certificate in {}", chain_path.display());
                 FileError::new(key_path, reason)
             }
             error => invalid(error),
