@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_c1_requests_are_measured_before_they_are_decoded() {
+    fn requests_are_measured_before_they_are_decoded() {
         let sotw = DiscoveryRequest {
             version_info: "7".into(),
             node: Some(node()),
@@ -246,7 +246,7 @@ mod tests {
 
     /// An entry of a map with the wire type of a 64-bit number, which the decoder reads as if it were length-delimited.
     #[test]
-    fn cost_c1_g_map_entry_of_any_wire_type_counts() {
+    fn map_entry_of_any_wire_type_counts() {
         for wire_type in 0..6 {
             let message = [5 << 3 | wire_type, 6, 0x0a, 1, b'a', 0x12, 1, b'1'];
             let read = DeltaDiscoveryRequest::decode(&message[..]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_c1_json_requests_are_measured_before_they_are_read() {
+    fn json_requests_are_measured_before_they_are_read() {
         let text = br#"{"node": {"id": "n"}, "tomorrow": [[{}]], "resource_names": ["", "a"],
             "resourceLocators": [{}], "errorDetail": {"message": "]"}, "node": {"id": "m"}}"#;
         let expected = RequestSize {

@@ -42,7 +42,7 @@ fn nested_messages_end_no_process() {
 
 /// Given 700 bytes of YAML whose aliases expand to a billion nodes, then `validate` refuses it, with 400 MB for data.
 #[test]
-fn cost_c4_alias_bomb_is_refused_in_little_memory() {
+fn alias_bomb_is_refused_in_little_memory() {
     let mut bomb =
         "'@type': type.googleapis.com/google.protobuf.Struct\nvalue:\n  a0: &a0 [x, x]\n"
             .to_owned();

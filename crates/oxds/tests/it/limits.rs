@@ -225,7 +225,7 @@ fn s77_poll_hold_max_limits_requested_wait() {
 
 /// Every limit on what one client makes the server keep ends the stream that exceeds it, with the limit in the status.
 #[tokio::test(flavor = "multi_thread")]
-async fn cost_c1_options_bound_what_a_client_makes_the_server_keep() {
+async fn options_bound_what_a_client_makes_the_server_keep() {
     for (option, value, expected) in [
         (
             "--max-node-id-bytes",

@@ -342,7 +342,7 @@ fn strict_serve_refuses_a_dangling_reference() {
 /// Given a pipe in the place of a file, and one more file, then the other is served, the pipe is a finding, and SIGTERM
 /// ends with 0.
 #[test]
-fn cost_c4_pipe_in_the_folder_does_not_stop_serve() {
+fn pipe_in_the_folder_does_not_stop_serve() {
     let dir = folder(&[("a.yaml", &cluster("a"))]);
     let made = Command::new("mkfifo")
         .arg(dir.path().join("pipe.yaml"))
