@@ -16,6 +16,7 @@ mod codec;
 mod connection;
 mod links;
 
+#[cfg(feature = "rest")]
 pub(crate) use call_auth::CallAuth;
 pub(crate) use codec::RequestCodec;
 pub use connection::{ServerBody, ServerConnection};
